@@ -1,6 +1,6 @@
 /* attention.c -- scaled dot product attention (Vaswani et al. 2017): its checks, and the choice
  * among its implementations.
- * 
+ *
  *   softmax(scale q k' + mask) v, with the softmax over the keys and scale = 1 / sqrt(E) by
  * default */
 #include "ops/attention/attention_tiles.h"

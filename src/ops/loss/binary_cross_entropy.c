@@ -11,16 +11,16 @@ static tern_scalar real(double value)
     return tern_scalar_real(value);
 }
 
-/* loss times weight, which broadcasts; NULL is a weight of 1. */
+/* Returns loss times weight, which broadcasts; NULL is a weight of 1. */
 static tern_tensor *weighted(tern_tensor *loss, tern_tensor *weight)
 {
     return weight ? tern_mul(loss, tern_loss_wide(weight)) : loss;
 }
 
-/* ---- of probabilities -------------------------------------------------------------------- */
+/* ---- probabilities ----------------------------------------------------------------------- */
 
-/* l = -(t log x + (1 - t) log(1 - x)) for each element. It is an operation of its own, not
- * composed, because the gradient at x = 0 and x = 1 must stay finite. */
+/* l = -(t log x + (1 - t) log(1 - x)) for each element. It is not composed of other operations,
+ * because the gradient at x = 0 and x = 1 must stay finite. */
 static tern_status entropy_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
@@ -29,8 +29,8 @@ static tern_status entropy_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* A probability or a target outside of [0, 1] is found by a kernel, which reports it as a fault of
- * the device. */
+/* Checks that probabilities and targets are in [0, 1] with a kernel, which reports others as a
+ * fault of the device. */
 static tern_status check_probabilities(const tern_call *call)
 {
     static const tern_kernel_ref kernel = {"loss", "unit_interval"};
@@ -45,14 +45,14 @@ static tern_status check_probabilities(const tern_call *call)
     return tern_fault_check(call->place);
 }
 
-/* max(log x, -100): a finite loss for x = 0, as in PyTorch. */
+/* Returns max(log x, -100), which is finite for x = 0, as in PyTorch. */
 static tern_tensor *bounded_log(tern_tensor *x)
 {
     return tern_clamp(tern_log(x), -100, INFINITY);
 }
 
-/* l = (t - 1) max(log(1 - x), -100) - t max(log x, -100). The reduction follows as an operation
- * of its own. */
+/* Computes l = (t - 1) max(log(1 - x), -100) - t max(log x, -100). The reduction is a separate
+ * operation. */
 static tern_status entropy_forward(tern_call *call)
 {
     tern_tensor *x = call->in[0], *target = call->in[1];
@@ -71,8 +71,8 @@ static tern_status entropy_forward(tern_call *call)
     return status;
 }
 
-/* dx = dy (x - t) / max(x (1 - x), 1e-12), where the bound avoids a division by 0 at x = 0 and x
- * = 1; dt = dy (log(1 - x) - log x) with the logarithms bounded as in the forward. */
+/* dx = dy (x - t) / max(x (1 - x), 1e-12), where the bound avoids a division by 0 at x = 0 and x =
+ * 1. dt = dy (log(1 - x) - log x) with the logarithms bounded as in the forward. */
 static tern_status entropy_backward(tern_gradient *g)
 {
     tern_tensor *x = g->in[0], *no = tern_rsub_scalar(x, real(1)), *dy = g->dout[0];
@@ -109,7 +109,8 @@ tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
                               "different to the input size (%s) is deprecated. Please ensure they "
                               "have the same size.",
                               TERN_TENSOR_TEXT(target), TERN_TENSOR_TEXT(input));
-    /* before the kernel looks at the input, which a device reports later than the cpu */
+    /* checked before the kernel reads the input, whose faults a device reports later than the
+     * cpu */
     if (o->weight) {
         tern_shape a = tern_shape_of(input), b = tern_shape_of(o->weight), both;
         if (tern_shape_broadcast(&a, &b, &both, __func__) != TERN_OK)
@@ -121,11 +122,11 @@ tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
     return tern_loss_reduce(loss, o->reduction, input, target);
 }
 
-/* ---- of logits --------------------------------------------------------------------------- */
+/* ---- logits ------------------------------------------------------------------------------ */
 
-/* (1 - t) x + (1 + (p - 1) t) log(1 + e^-x), p being pos_weight: with p = 1 it is -(t log s(x) +
- * (1 - t) log(1 - s(x))), s being the sigmoid, but neither s(x) nor 1 - s(x) is computed, which
- * would be rounded to 0 for large |x|. */
+/* Returns (1 - t) x + (1 + (p - 1) t) log(1 + e^-x), where p is pos_weight. With p = 1 it equals
+ * -(t log s(x) + (1 - t) log(1 - s(x))), where s is the sigmoid, but computes neither s(x) nor 1 -
+ * s(x), which would be rounded to 0 for large |x|. */
 tern_tensor *tern_binary_cross_entropy_with_logits(
     tern_tensor *input, tern_tensor *target,
     const tern_binary_cross_entropy_with_logits_options *options)
@@ -151,7 +152,7 @@ tern_tensor *tern_binary_cross_entropy_with_logits(
     return tern_loss_reduce(weighted(loss, o->weight), o->reduction, input, target);
 }
 
-/* log(1 + e^(-t x)) for targets 1 and -1. */
+/* Returns log(1 + e^(-t x)) for targets 1 and -1. */
 tern_tensor *tern_soft_margin_loss(tern_tensor *input, tern_tensor *target,
                                    const tern_loss_options *options)
 {
@@ -163,8 +164,8 @@ tern_tensor *tern_soft_margin_loss(tern_tensor *input, tern_tensor *target,
     return tern_loss_reduce(tern_loss_softplus(tern_neg(product)), reduction, input, target);
 }
 
-/* The mean over the classes of t log(1 + e^-x) + (1 - t) log(1 + e^x): a binary cross entropy of
- * logits for each class. */
+/* Returns the mean over the classes of t log(1 + e^-x) + (1 - t) log(1 + e^x), a binary cross
+ * entropy of logits for each class. */
 tern_tensor *tern_multilabel_soft_margin_loss(tern_tensor *input, tern_tensor *target,
                                               const tern_weighted_loss_options *options)
 {

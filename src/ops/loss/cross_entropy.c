@@ -1,4 +1,4 @@
-/* cross_entropy.c -- cross entropy of logits against classes or probabilities. */
+/* cross_entropy.c -- cross entropy of logits against class indices or class probabilities. */
 #include "base/option.h"
 #include "ops/copy/copy.h"
 #include "ops/loss/cross_entropy.h"
@@ -12,28 +12,29 @@
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* The dtype of what the backward needs of each row: half precision keeps it in float32. */
+/* Returns the dtype of the row values stored for the backward pass: float32 for half precision. */
 static tern_dtype kept_in(tern_dtype dtype)
 {
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
 /* ---- forward ---------------------------------------------------------------------------------
- * With w the weights (or 1), t a row's target, s the smoothing and lse = log sum_c e^x[c]:
+ * With w the class weights (or 1), t a row's target, s the smoothing and lse = log sum_c e^x[c]:
  *   loss = (1 - s) w[t] (lse - x[t]) + s / C sum_c w[c] (lse - x[c])
- * and the mean divides the sum of the losses by the sum of w[t]; ignored rows add to neither. */
+ * The mean divides the sum of the losses by the sum of w[t]. Ignored rows are in neither sum. */
 
-/* What made x will multiply dx. That of a leaf is its gradient, which lies as it does. */
+/* Returns whether to pad the rows of dx: the product that computed x will multiply dx. dx of a leaf
+ * is its gradient, which has the layout of the leaf. */
 static bool is_padded(const tern_tensor *x)
 {
-    enum { SOME = 128 }; /* of the other matrix, which is not known */
+    enum { SOME = 128 }; /* an assumed size of the other matrix, which is not known here */
     const tern_gemm g = {.dtype = x->dtype, .m = x->shape[0], .n = SOME, .k = x->shape[1]};
     return !tern_is_leaf(x) && tern_place_wants_multiples(x->storage->place, &g);
 }
 
-/* Inputs x (rows, C), target (rows), weight (C) or none. The kernel makes dx with the loss, so that
- * the logits are read once, where they are not large. Not in float16, where the loss will be
- * scaled. */
+/* Inputs x (rows, C), target (rows), weight (C) or NULL. The kernel computes dx together with the
+ * loss, so that the logits are read once, unless the logits are large, or float16, whose loss will
+ * be scaled. */
 static tern_status entropy_infer(tern_call *call)
 {
     const tern_entropy_attributes *at = call->attributes;
@@ -54,9 +55,9 @@ static tern_status entropy_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The softmax is never stored: a group of work-items reads its row three times, for the maximum,
- * for lse and for the smoothing, and gives one loss and one weight. A target that is no class is
- * a fault. */
+/* Computes the loss and the weight of each row. The softmax is never stored: a group of work-items
+ * reads its row three times, for the maximum, for lse and for the smoothing. A target that is not a
+ * class is a fault. */
 static tern_status launch_rows(const tern_call *call, const tern_tensor *losses,
                                const tern_tensor *weights)
 {
@@ -78,7 +79,7 @@ static tern_status launch_rows(const tern_call *call, const tern_tensor *losses,
     return tern_fault_check(call->place);
 }
 
-/* The reduction over the rows in one group: out = sum losses (/ sum weights), total = sum
+/* Reduces over the rows in one work-group: out = sum losses (/ sum weights), total = sum
  * weights. */
 static tern_status launch_total(tern_tensor *out, const tern_tensor *total,
                                 const tern_tensor *losses, const tern_tensor *weights,
@@ -91,7 +92,7 @@ static tern_status launch_total(tern_tensor *out, const tern_tensor *total,
                        tern_arg_i32(reduction == TERN_REDUCTION_MEAN));
 }
 
-/* The same for no rows: the mean is 0 / 0, the sum 0. */
+/* Sets out and total for no rows: the mean is 0 / 0, the sum 0. */
 static tern_status total_of_none(tern_tensor *out, tern_tensor *total, tern_reduction reduction)
 {
     double value = reduction == TERN_REDUCTION_MEAN ? NAN : 0;
@@ -99,10 +100,10 @@ static tern_status total_of_none(tern_tensor *out, tern_tensor *total, tern_redu
     return filled ? TERN_OK : tern_last_status();
 }
 
-/* ---- all of it ---- */
+/* ---- the whole forward pass ---- */
 
-/* The losses of the rows are kept in float32 at least until they are summed: half precision
- * rounds once. */
+/* Computes the loss. The losses of the rows are at least float32 until they are summed: half
+ * precision is rounded once. */
 static tern_status entropy_forward(tern_call *call)
 {
     const tern_entropy_attributes *at = call->attributes;
@@ -137,7 +138,7 @@ static tern_status entropy_forward(tern_call *call)
  * dx[c] = dout (f softmax(x)[c] - (1 - s) w[t] [c = t] - s / C w[c]) (/ total), where
  * f = (1 - s) w[t] + s / C sum_c w[c] and softmax(x)[c] = e^(x[c] - lse). */
 
-/* Inputs dout, of the type of what is kept, x, target, weight, kept, total. */
+/* Inputs: dout, with the dtype of `kept`; x, target, weight, kept, total. */
 
 static tern_status dx_forward(tern_call *call)
 {
@@ -148,7 +149,7 @@ static tern_status dx_forward(tern_call *call)
     int64_t rows = x->shape[0], n = x->shape[1];
     if (x->numel == 0)
         return TERN_OK;
-    if (dx->storage == x->storage) /* even if what follows fails */
+    if (dx->storage == x->storage) /* even if a later call fails */
         tern_bump_version(dx);
     const tern_entropy_unit u = {.x = x,
                                  .target = call->in[2],
@@ -187,8 +188,8 @@ static const tern_op dx_op = {.name = "cross_entropy_gradient",
                               .infer = dx_infer,
                               .forward = dx_forward};
 
-/* dx in one kernel, for a gradient that is not differentiated again; over the logits, where nobody
- * needs them any more. */
+/* Returns dx, computed by one kernel, for a gradient that is not differentiated again. dx
+ * overwrites the logits if they are no longer needed. */
 static tern_tensor *fused_dx(tern_gradient *g, tern_tensor *dout, const tern_entropy_attributes *at)
 {
     tern_tensor *x = g->in[0], *dx = NULL;
@@ -198,9 +199,9 @@ static tern_tensor *fused_dx(tern_gradient *g, tern_tensor *dout, const tern_ent
     return tern_apply_into(&dx_op, in, 6, at, sizeof *at, &dx, 1, &over) == TERN_OK ? dx : NULL;
 }
 
-/* The same for gradients of gradients: dx = s (G + f (softmax(x) - p)), s being dout (/ total).
- * G is the fused gradient for s = 1 and p is the value of softmax(x), both without history, so
- * that only softmax and s are differentiated. */
+/* Returns dx for gradients of gradients: dx = s (G + f (softmax(x) - p)), where s is dout (/
+ * total). G is the fused gradient for s = 1 and p is the value of softmax(x), both without history,
+ * so that only softmax and s are differentiated. */
 static tern_tensor *differentiable_dx(tern_gradient *g, const tern_entropy_attributes *at)
 {
     tern_entropy_attributes alone = *at;
@@ -247,13 +248,14 @@ static const tern_op cross_entropy_op = {
 
 /* ---- the public function: checks, and views as rows of classes --------------------------- */
 
-/* Classes are dim 1, or the only one. */
+/* Returns the number of classes, the size of dim 1, or of the only dim. */
 static int64_t classes_of(const tern_tensor *x)
 {
     return x->shape[x->ndim > 1 ? 1 : 0];
 }
 
-/* A view with the classes last, as the kernels take rows: (N, C, d1, ...) -> (N, d1, ..., C). */
+/* Returns a view whose last dim is the classes, as the kernels need: (N, C, d1, ...) -> (N, d1,
+ * ..., C). */
 static tern_tensor *classes_last(tern_tensor *x)
 {
     tern_shape order = {.ndim = x ? x->ndim : 0};
@@ -281,7 +283,7 @@ static tern_status check_weight(const tern_tensor *x, const tern_tensor *weight)
     return TERN_OK;
 }
 
-/* The target of x (C) is (), of (N, C) it is (N), of (N, C, d1, ...) it is (N, d1, ...). */
+/* Checks the target's shape: () for x (C), (N) for (N, C), (N, d1, ...) for (N, C, d1, ...). */
 static tern_status check_classes(const tern_tensor *x, const tern_tensor *target)
 {
     if (x->ndim > 1 && (target->ndim == 0 || target->shape[0] != x->shape[0]))
@@ -311,15 +313,16 @@ static tern_status check_classes(const tern_tensor *x, const tern_tensor *target
     return TERN_OK;
 }
 
-/* Rows that are dense in themselves, however far apart they begin. */
+/* Returns x if each of its rows is contiguous, whatever the stride between rows, or a contiguous
+ * copy. */
 static tern_tensor *dense_rows(tern_tensor *x)
 {
     const bool dense = x && x->numel > 0 && x->stride[1] == 1 && x->stride[0] >= x->shape[1];
     return dense ? x : tern_contiguous(x);
 }
 
-/* The fused operation over all positions as rows; without a reduction the losses get the shape
- * of the target. */
+/* Returns the loss for class indices, by the fused operation with all positions as rows. Without a
+ * reduction the losses get the shape of the target. */
 static tern_tensor *of_class_indices(tern_tensor *x, tern_tensor *target, tern_tensor *weight,
                                      const tern_entropy_attributes *at)
 {
@@ -328,15 +331,16 @@ static tern_tensor *of_class_indices(tern_tensor *x, tern_tensor *target, tern_t
     tern_shape flat = {2, {target->numel, classes_of(x)}}, rows = {1, {target->numel}};
     tern_shape shape = tern_shape_of(target);
     if (weight && !(weight = tern_contiguous(weight)))
-        return NULL; /* not an absent one */
+        return NULL; /* contiguous failed; NULL would mean no weight */
     tern_tensor *in[] = {dense_rows(tern_reshape(classes_last(x), flat)),
                          tern_contiguous(tern_reshape(target, rows)), weight};
     tern_tensor *loss = tern_apply(&cross_entropy_op, in, 3, at, sizeof *at);
     return at->reduction == TERN_REDUCTION_NONE ? tern_view(loss, shape) : loss;
 }
 
-/* -sum_c w[c] q[c] log softmax(x)[c] with q = (1 - s) target + s / C; the mean divides by the
- * number of rows, not by the weights. Composed, as the target may need a gradient too. */
+/* Returns -sum_c w[c] q[c] log softmax(x)[c] with q = (1 - s) target + s / C. The mean divides by
+ * the number of rows, not by the weights. It is composed of other operations, since the target may
+ * need a gradient too. */
 static tern_tensor *of_class_probabilities(tern_tensor *x, tern_tensor *target, tern_tensor *weight,
                                            const tern_entropy_attributes *at)
 {
@@ -372,15 +376,17 @@ static tern_tensor *of_class_probabilities(tern_tensor *x, tern_tensor *target, 
     return terms;
 }
 
-/* Where autocast would cast the logits to float32, the kernels read them as they are: one copy less
- * of what may be a model's largest tensor, and the same numbers. A trace shows the cast. */
+/* Returns whether the kernels read half precision logits that autocast would cast to float32. This
+ * saves a copy of what may be a model's largest tensor, and gives the same numbers. A trace records
+ * the cast. */
 static bool is_widened(const tern_tensor *x, const tern_tensor *target, const tern_tensor *weight)
 {
     return x && target && !weight && tern_dtype_is_half(x->dtype) && tern_loss_is_cast(x) &&
            !tern_same_shape(x, target) && !tern_thread.mode.trace;
 }
 
-/* A target of the shape of the logits holds probabilities, any other class indices. */
+/* A target with the shape of the logits holds class probabilities, any other target class
+ * indices. */
 tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
                                 const tern_cross_entropy_options *options)
 {

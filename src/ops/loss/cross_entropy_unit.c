@@ -1,5 +1,5 @@
 /* cross_entropy_unit.c -- cross entropy in one kernel, on devices with work-groups: the loss with
- * the gradient for dout = 1, or each of both alone. */
+ * the gradient for dout = 1, or the loss or the gradient alone. */
 #include "ops/loss/cross_entropy.h"
 #include "ops/matmul/padded.h"
 #include "tensor/tensor.h"

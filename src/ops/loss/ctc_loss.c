@@ -2,22 +2,22 @@
  *
  * The loss is -log of the summed probability of all alignments of T steps that give the target once
  * repeated labels are merged and blanks are removed. A target of L labels becomes 2 L + 1 states
- * (blank, label, blank, ..., label, blank); alpha[t][s] is the log of the summed probability of
- * all paths that are in state s at step t:
+ * (blank, label, blank, ..., label, blank). alpha[t][s] is the log of the summed probability of all
+ * paths that are in state s at step t:
  *   alpha[t][s] = log p[t][s] + log(e^alpha[t-1][s] + e^alpha[t-1][s-1] (+ e^alpha[t-1][s-2])),
- * where the last term is there for a label that differs from the one before it. The loss is
+ * where the last term is added only for a label that differs from the label before it. The loss is
  * -log(e^alpha[T-1][last] + e^alpha[T-1][last-1]). */
 #include "ops/loss/loss.h"
 #include "tensor/tensor.h"
 #include <tern/autograd.h>
 
 typedef struct ctc_attributes {
-    int64_t blank, states; /* states: of the longest target */
+    int64_t blank, states; /* states: number of states of the longest target */
     bool zero_infinity;
 } ctc_attributes;
 
-/* Inputs: log_probs (T, N, C), targets flat, where each starts in them (N), input and target
- * lengths (N). Outputs: losses (N), and for the backward alpha (N, T, states). */
+/* Inputs: log_probs (T, N, C), all targets in one dim, the start of each target (N), input lengths
+ * and target lengths (N). Outputs: losses (N), and alpha (N, T, states) for the backward pass. */
 static tern_status ctc_infer(tern_call *call)
 {
     const ctc_attributes *at = call->attributes;
@@ -29,9 +29,9 @@ static tern_status ctc_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* alpha into sums, or beta where `back`: the same recursion from the last step to the first. A
- * sequence of the batch is one group, which goes through its steps; `in` is as above. Lengths
- * that do not fit are a fault. */
+/* Computes alpha into `sums`, or, if `back`, beta: the same recursion from the last step to the
+ * first. One work-group computes one sequence of the batch, step by step. `in` has the inputs of
+ * the operation. Lengths that do not fit are a fault. */
 static tern_status launch_sums(tern_tensor *sums, tern_tensor *losses, tern_tensor *const *in,
                                const ctc_attributes *at, bool back)
 {
@@ -59,7 +59,7 @@ static tern_status ctc_forward(tern_call *call)
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
-/* Inputs: the five of the forward, then losses, alpha, dy. dx has the shape of log_probs. */
+/* Inputs: the five inputs of the forward, then losses, alpha, dy. dx has the shape of log_probs. */
 static tern_status gradient_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
@@ -68,10 +68,10 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* dx[t][c] = dy (p[t][c] - e^loss / p[t][c] sum of e^(alpha + beta) over the states s of class
- * c): the gradient with respect to the logits that log_softmax had, as PyTorch gives it. alpha +
- * beta counts p[t][c] twice, which the division undoes. zero_infinity makes the gradient of an
- * infinite loss 0. */
+/* dx[t][c] = dy (p[t][c] - e^loss / p[t][c] sum of e^(alpha + beta) over the states s of class c).
+ * This is the gradient with respect to the logits from which log_softmax computed log_probs, as in
+ * PyTorch. alpha + beta counts p[t][c] twice, hence the division. With zero_infinity the gradient
+ * of an infinite loss is 0. */
 static tern_status gradient_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"loss_ctc", "ctc_gradient"};
@@ -172,9 +172,9 @@ static tern_status check(const tern_tensor *x, const tern_tensor *targets,
     return TERN_OK;
 }
 
-/* Where each target starts among the flat ones, and how long the longest may be. Targets of (N,
- * S) have rows of S; those of one dim stand one after the other, and their starts are the
- * exclusive sums of the lengths. */
+/* Returns the start of each target among all targets in one dim, and sets *longest to a bound of
+ * the targets' lengths. Targets (N, S) have rows of S. Targets of one dim are concatenated, and
+ * their starts are the exclusive sums of the lengths. */
 static tern_tensor *starts_of(const tern_tensor *targets, tern_tensor *lengths, int64_t *longest)
 {
     int64_t batch = lengths->numel;
@@ -200,8 +200,8 @@ static tern_tensor *starts_of(const tern_tensor *targets, tern_tensor *lengths, 
     return tern_sub(ends, lengths);
 }
 
-/* The mean is taken over the batch after each loss was divided by its target length (at least
- * 1). */
+/* Reduces the losses. For the mean over the batch each loss is first divided by its target length
+ * (at least 1). */
 static tern_tensor *reduced(tern_tensor *losses, tern_tensor *lengths, bool batched,
                             const tern_ctc_loss_options *o)
 {
@@ -214,7 +214,7 @@ static tern_tensor *reduced(tern_tensor *losses, tern_tensor *lengths, bool batc
     return tern_loss_reduce(losses, o->reduction, losses, losses);
 }
 
-/* Without a batch dim, log_probs (T, C) are a batch of one. */
+/* log_probs (T, C) without a batch dim are a batch of one. */
 tern_tensor *tern_ctc_loss(tern_tensor *log_probs, tern_tensor *targets, tern_tensor *input_lengths,
                            tern_tensor *target_lengths, const tern_ctc_loss_options *options)
 {

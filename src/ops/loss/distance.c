@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* x / max(|x|, eps) along dim. What the bound adds to |x| is a constant, so that the gradient of
- * the norm passes where the bound holds too, as in PyTorch 2.15. The norm is that of vectors of any
- * length. */
+/* Returns x / max(|x|, eps) along dim. The difference max(|x|, eps) - |x| is added as a constant,
+ * so that the gradient of the norm passes where |x| < eps too, as in PyTorch 2.15. The norm works
+ * for vectors of any length. */
 static tern_tensor *to_unit(tern_tensor *x, int dim, double eps)
 {
     tern_tensor *norm = tern_norm_dim(x, 2, TERN_DIMS(dim), true), *rise = NULL;
@@ -21,7 +21,7 @@ static tern_status check_not_null(tern_tensor *x1, tern_tensor *x2, const char *
     return x1 && x2 ? TERN_OK : tern_fail_argument_null(function, x1 ? "x2" : "x1");
 }
 
-/* sum x1 x2 / (max(|x1|, eps) max(|x2|, eps)) over dim, after broadcasting. */
+/* Returns sum x1 x2 / (max(|x1|, eps) max(|x2|, eps)) over dim, after broadcasting. */
 tern_tensor *tern_cosine_similarity(tern_tensor *x1, tern_tensor *x2, int dim, double eps)
 {
     TERN_COMPOSED("cosine_similarity", FLOAT32, &x1, &x2);
@@ -47,7 +47,8 @@ tern_tensor *tern_cosine_similarity(tern_tensor *x1, tern_tensor *x2, int dim, d
     return tern_loss_reduce(y, TERN_REDUCTION_NONE, x1, x2);
 }
 
-/* |x1 - x2 + eps|_p over the last dim; eps keeps the norm away from 0, where it has no gradient. */
+/* Returns |x1 - x2 + eps|_p over the last dim; eps keeps the norm away from 0, where it has no
+ * gradient. */
 tern_tensor *tern_pairwise_distance(tern_tensor *x1, tern_tensor *x2, double p, double eps,
                                     bool keepdim)
 {
@@ -62,7 +63,7 @@ tern_tensor *tern_pairwise_distance(tern_tensor *x1, tern_tensor *x2, double p, 
 
 /* ---- all pairs --------------------------------------------------------------------------- */
 
-enum { SMALL = 25 }; /* points up to which the differences are taken, as in PyTorch */
+enum { SMALL = 25 }; /* up to this number of points cdist computes differences, as in PyTorch */
 
 static tern_status check_points(const tern_tensor *x, const char *name, double p)
 {
@@ -80,9 +81,9 @@ static tern_status check_points(const tern_tensor *x, const char *name, double p
     return TERN_OK;
 }
 
-/* sqrt(|a|^2 + |b|^2 - 2 a b^T): one matrix product, and no tensor of all differences (P, R, M).
- * Rounding can make the sum negative for points that are close; the distance is 0 then and so is
- * its gradient. */
+/* Returns sqrt(|a|^2 + |b|^2 - 2 a b^T), which needs one matrix product and no tensor of all
+ * differences (P, R, M). For points that are close, rounding can make the sum negative: the
+ * distance and its gradient are then 0. */
 static tern_tensor *euclidean(tern_tensor *x1, tern_tensor *x2)
 {
     tern_tensor *a = tern_sum_dim(tern_square(x1), TERN_DIMS(-1), true);
@@ -95,8 +96,8 @@ static tern_tensor *euclidean(tern_tensor *x1, tern_tensor *x2)
     return tern_masked_fill(y, none, tern_scalar_int(0));
 }
 
-/* y[i][j] = |x1[i] - x2[j]|_p for all pairs of (..., P, M) and (..., R, M). Without columns
- * every distance is 0, for p = 1 as well as for any other. */
+/* Returns y[i][j] = |x1[i] - x2[j]|_p for all pairs of (..., P, M) and (..., R, M). For M = 0 every
+ * distance is 0, for any p. */
 tern_tensor *tern_cdist(tern_tensor *x1, tern_tensor *x2, double p)
 {
     TERN_COMPOSED("cdist", FLOAT32, &x1, &x2);
@@ -120,7 +121,8 @@ tern_tensor *tern_cdist(tern_tensor *x1, tern_tensor *x2, double p)
     return tern_loss_reduce(y, TERN_REDUCTION_NONE, x1, x2);
 }
 
-/* Indices of the first (or the second) points of all pairs i < j of n, in the order of PyTorch. */
+/* Returns the indices of the first (or the second) points of all pairs i < j of n, in PyTorch's
+ * order. */
 static tern_tensor *pair_indices(const tern_tensor *x, bool second)
 {
     int64_t n = x->shape[0], pairs = n > 1 ? tern_size_div(tern_size_mul(n, n - 1), 2) : 0, k = 0;
@@ -135,7 +137,7 @@ static tern_tensor *pair_indices(const tern_tensor *x, bool second)
     return index;
 }
 
-/* |x[i] - x[j]|_p for all i < j: the upper triangle of cdist(x, x) as a vector. */
+/* Returns |x[i] - x[j]|_p for all i < j: the upper triangle of cdist(x, x) as a vector. */
 tern_tensor *tern_pdist(tern_tensor *x, double p)
 {
     TERN_COMPOSED("pdist", FLOAT32, &x);

@@ -1,5 +1,5 @@
-/* linear_cross_entropy.c -- cross entropy of a linear layer's logits, of which few rows are in
- * memory at a time. */
+/* linear_cross_entropy.c -- cross entropy of a linear layer's logits, computed in chunks of rows to
+ * save memory. */
 #include "base/memory.h"
 #include "ops/loss/loss.h"
 #include <string.h>
@@ -9,7 +9,8 @@ static const char *const name = "tern_linear_cross_entropy";
 
 enum { X, WEIGHT, BIAS, TARGET, CLASSES, INPUTS };
 
-/* Half precision is widened before rows are summed. */
+/* Returns the loss of the given rows. Half precision logits are cast to float32 before rows are
+ * summed. */
 static tern_tensor *loss_of(tern_tensor *const *in, tern_cross_entropy_options o)
 {
     o.weight = in[CLASSES] ? tern_loss_wide(in[CLASSES]) : NULL;
@@ -25,7 +26,8 @@ static tern_status chunk_loss(void *data, tern_tensor *const *in, int n, tern_te
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-/* Fewer rows than that would wait for the weight, which every chunk reads as a whole. */
+/* With fewer rows a chunk would be limited by reading the weight, which every chunk reads as a
+ * whole. */
 enum { LEAST_ROWS = 64 };
 
 static bool is_trained(const tern_tensor *weight)
@@ -33,8 +35,9 @@ static bool is_trained(const tern_tensor *weight)
     return tern_is_grad_enabled() && tern_requires_grad(weight);
 }
 
-/* Rows whose logits take about as much room as x: a V th part of x's rows times its width. Before a
- * weight whose gradient is made with each chunk, up to so many as that has room for. */
+/* Returns the number of rows of a chunk, whose logits take about as much memory as x: the rows of x
+ * times width / V. If the weight requires a gradient, which is computed with each chunk, the logits
+ * may take as much memory as that gradient. */
 static int64_t rows_of_chunk(const tern_tensor *x, const tern_tensor *weight)
 {
     int64_t width = x->shape[1] > 0 ? x->shape[1] : 1, rows = x->shape[0], chunk = LEAST_ROWS;
@@ -59,7 +62,8 @@ static tern_tensor *one_chunk(tern_tensor *const *in, int64_t from, int64_t n,
     return tern_checkpoint(chunk_loss, copy, part, INPUTS, &loss, 1, &how) == TERN_OK ? loss : NULL;
 }
 
-/* What the mean is by: how many targets count, or the sum of the weights of their classes. */
+/* Returns the divisor of the mean: the number of targets that are not ignored, or the sum of the
+ * weights of their classes. */
 static tern_tensor *total(tern_tensor *target, tern_tensor *classes, int64_t ignored)
 {
     tern_tensor *counts = tern_to_dtype(tern_ne_scalar(target, tern_scalar_int(ignored)), TERN_F32);
@@ -104,11 +108,11 @@ static tern_tensor *in_chunks(tern_tensor *const *in, const tern_cross_entropy_o
 }
 
 /* ---- with a gradient beside the loss ------------------------------------------------------
- * Where x alone wants one, as before a head that is not trained, dx for a loss of dout = 1 is no
- * larger than x: it is made with each chunk's loss, and no logits are computed twice. */
+ * If only x requires a gradient, as with a frozen output layer, dx for dout = 1 is no larger than
+ * x: it is computed together with each chunk's loss, and no logits are computed twice. */
 
 typedef struct ahead {
-    tern_cross_entropy_options o; /* a sum */
+    tern_cross_entropy_options o; /* reduction is the sum */
     int64_t chunk;
     bool there[INPUTS];
 } ahead;
@@ -122,7 +126,8 @@ static bool is_ahead(tern_tensor *const *in, tern_reduction reduction)
            tern_requires_grad(in[X]) && !tern_thread.mode.frame && !tern_thread.mode.trace;
 }
 
-/* loss += that of rows from .. from + n, dx = its gradient there. */
+/* Adds the loss of rows from .. from + n - 1 to `loss`, and sets these rows of dx to its
+ * gradient. */
 static tern_status add_chunk(ahead *a, tern_tensor *const *in, int64_t from, int64_t n,
                              tern_tensor *loss, tern_tensor *dx)
 {
@@ -160,7 +165,7 @@ static tern_status ahead_forward(tern_function *f, tern_tensor *const *in, int n
     return TERN_OK;
 }
 
-/* A gradient that is differentiated again is that of all rows at once. */
+/* A gradient that is differentiated again is computed for all rows at once. */
 static tern_status ahead_backward(tern_function *f, tern_tensor *const *dout, int k,
                                   tern_tensor **din, int n)
 {
@@ -215,8 +220,8 @@ tern_tensor *tern_linear_cross_entropy(tern_tensor *input, tern_tensor *linear_w
                                              .reserved = {TERN_OPTIONS_AS_WRITTEN}};
     int64_t chunk = o.chunk_size > 0 ? o.chunk_size : rows_of_chunk(input, linear_weight);
     bool at_once = is_ahead(in, each.reduction);
-    /* One chunk is kept for backward where its logits have as much room as the weight's
-     * gradient. */
+    /* The logits of a single chunk are kept for the backward pass if they take no more memory than
+     * the weight's gradient. */
     bool kept = !at_once && !o.chunk_size && input->shape[0] <= chunk &&
                 input->shape[0] <= input->shape[1] && is_trained(linear_weight);
     tern_tensor *loss = NULL, **all = NULL;
@@ -231,7 +236,7 @@ tern_tensor *tern_linear_cross_entropy(tern_tensor *input, tern_tensor *linear_w
     tern_free(all);
     if (loss && mean)
         loss = tern_div(loss, total(target, o.weight, o.ignore_index.value));
-    /* Autocast leaves losses in float32. */
+    /* Under autocast the loss stays float32. */
     tern_dtype like = tern_thread.mode.cast && loss ? loss->dtype : input->dtype;
     return loss ? tern_to_dtype(loss, o.dtype ? o.dtype : like) : NULL;
 }

@@ -1,5 +1,4 @@
-/* loss.c -- what losses share: checks, reductions, and the two functions most
- * of them are made of. */
+/* loss.c -- functions shared by the losses: checks, reductions, softplus and max(0, x). */
 #include "ops/loss/loss.h"
 #include "base/warning.h"
 #include "device/device.h"
@@ -33,7 +32,7 @@ tern_tensor *tern_loss_wide(tern_tensor *x)
     return x && tern_dtype_is_half(x->dtype) ? tern_to_dtype(x, TERN_F32) : x;
 }
 
-/* The half precision that two types have together; TERN_DTYPE_DEFAULT for none. */
+/* Returns the half precision dtype of a and b together, or TERN_DTYPE_DEFAULT if there is none. */
 static tern_dtype half_of(tern_dtype a, tern_dtype b)
 {
     if (tern_dtype_is_half(a) && (a == b || !tern_dtype_is_floating_point(b)))
@@ -41,7 +40,7 @@ static tern_dtype half_of(tern_dtype a, tern_dtype b)
     return tern_dtype_is_half(b) && !tern_dtype_is_floating_point(a) ? b : TERN_DTYPE_DEFAULT;
 }
 
-/* The reduction runs in float32 and half precision is rounded once, at its end. */
+/* The reduction runs in float32; half precision is rounded once, after it. */
 tern_tensor *tern_loss_reduce(tern_tensor *loss, tern_reduction reduction, const tern_tensor *a,
                               const tern_tensor *b)
 {
@@ -66,7 +65,7 @@ tern_tensor *tern_loss_positive(tern_tensor *x)
     return tern_clamp(x, 0, INFINITY);
 }
 
-/* log(1 + e^x) = -log sigmoid(-x): one operation, whose gradient at 0 is 1 / 2 (a form with relu
+/* log(1 + e^x) = -log sigmoid(-x) is one operation, whose gradient at 0 is 1 / 2 (a form with relu
  * and abs would have 0 there). */
 tern_tensor *tern_loss_softplus(tern_tensor *x)
 {

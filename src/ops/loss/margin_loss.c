@@ -7,7 +7,7 @@ static tern_scalar real(double value)
     return tern_scalar_real(value);
 }
 
-/* The margin of a loss whose own default is otherwise. */
+/* Returns the margin, or `otherwise`, the default of the loss, if it is NaN. */
 static double margin_of(const tern_margin_loss_options *o, double otherwise)
 {
     return isnan(o->margin) ? otherwise : o->margin;
@@ -15,7 +15,8 @@ static double margin_of(const tern_margin_loss_options *o, double otherwise)
 
 /* ---- two classes, 1 and -1 --------------------------------------------------------------- */
 
-/* max(0, -t (x1 - x2) + margin): x1 is to be ranked above x2 for t = 1, below it for t = -1. */
+/* Returns max(0, -t (x1 - x2) + margin): x1 is to be ranked above x2 for t = 1, below x2 for t =
+ * -1. */
 tern_tensor *tern_margin_ranking_loss(tern_tensor *input1, tern_tensor *input2, tern_tensor *target,
                                       const tern_margin_loss_options *options)
 {
@@ -37,8 +38,8 @@ tern_tensor *tern_margin_ranking_loss(tern_tensor *input1, tern_tensor *input2, 
     return tern_loss_reduce(tern_loss_positive(loss), o->reduction, input1, input2);
 }
 
-/* Whether target is value, compared in the dtype of target: -1 is 255 of uint8, but never a
- * bool. */
+/* Returns whether each target equals value, compared in the dtype of target: -1 is 255 in uint8,
+ * and never equals a bool. */
 static tern_tensor *is_value(tern_tensor *target, int64_t value)
 {
     if (target->dtype == TERN_BOOL)
@@ -46,14 +47,15 @@ static tern_tensor *is_value(tern_tensor *target, int64_t value)
     return tern_eq(target, tern_new_full(target, TERN_SHAPE_SCALAR, tern_scalar_int(value)));
 }
 
-/* 0 where target is value, x elsewhere. */
+/* Returns 0 where target equals value, and x elsewhere. */
 static tern_tensor *zero_where(tern_tensor *target, int64_t value, tern_tensor *x)
 {
     tern_tensor *zero = x ? tern_new_zeros(x, TERN_SHAPE_SCALAR) : NULL;
     return tern_where(is_value(target, value), zero, x);
 }
 
-/* x for t = 1, max(0, margin - x) for t = -1. A target that is neither adds both, as in PyTorch. */
+/* Returns x for t = 1, max(0, margin - x) for t = -1. For any other target both are added, as in
+ * PyTorch. */
 tern_tensor *tern_hinge_embedding_loss(tern_tensor *input, tern_tensor *target,
                                        const tern_margin_loss_options *options)
 {
@@ -85,7 +87,7 @@ static tern_status check_cosine(const tern_tensor *a, const tern_tensor *b,
     return TERN_OK;
 }
 
-/* 1 - cos(x1, x2) for t = 1, max(0, cos(x1, x2) - margin) for t = -1, with cos = x1 x2 /
+/* Returns 1 - cos(x1, x2) for t = 1, max(0, cos(x1, x2) - margin) for t = -1, with cos = x1 x2 /
  * sqrt((|x1|^2 + 1e-12) (|x2|^2 + 1e-12)). */
 tern_tensor *tern_cosine_embedding_loss(tern_tensor *input1, tern_tensor *input2,
                                         tern_tensor *target,
@@ -113,19 +115,20 @@ tern_tensor *tern_cosine_embedding_loss(tern_tensor *input1, tern_tensor *input2
 
 /* ---- triplets ---------------------------------------------------------------------------- */
 
-/* What pairwise_distance is called with. */
+/* Arguments of tern_pairwise_distance. */
 typedef struct pairwise {
     double p, eps;
 } pairwise;
 
-/* pairwise_distance in the form of a distance function of the user. */
+/* tern_pairwise_distance as a tern_distance_function. */
 static tern_tensor *default_distance(tern_tensor *a, tern_tensor *b, void *user)
 {
     const pairwise *w = user;
     return tern_pairwise_distance(a, b, w->p, w->eps, false);
 }
 
-/* What the program's own distance calls has its own name in errors. */
+/* Calls the distance function. Errors of functions called by the user's own distance function name
+ * those functions. */
 static tern_tensor *distance_of(tern_distance_function distance, tern_tensor *x, tern_tensor *y,
                                 void *user)
 {
@@ -135,8 +138,8 @@ static tern_tensor *distance_of(tern_distance_function distance, tern_tensor *x,
     return distance(x, y, user);
 }
 
-/* max(0, d(a, p) - d(a, n) + margin). With swap the negative counts with its distance to the
- * anchor or to the positive, whichever is smaller (Balntas et al. 2016). */
+/* Returns max(0, d(a, p) - d(a, n) + margin). With swap, d(a, n) is replaced by d(p, n) where that
+ * is smaller (Balntas et al. 2016). */
 tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_tensor *positive,
                                                     tern_tensor *negative,
                                                     tern_distance_function distance, void *user,
@@ -166,7 +169,7 @@ tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_te
     return loss ? tern_loss_reduce(loss, o->reduction, loss, loss) : NULL;
 }
 
-/* The same for the distance |x - y + eps|_p. */
+/* Returns the triplet loss with the distance |x - y + eps|_p. */
 tern_tensor *tern_triplet_margin_loss(tern_tensor *anchor, tern_tensor *positive,
                                       tern_tensor *negative,
                                       const tern_triplet_margin_loss_options *options)
@@ -189,8 +192,8 @@ tern_tensor *tern_triplet_margin_loss(tern_tensor *anchor, tern_tensor *positive
 
 /* ---- several classes --------------------------------------------------------------------- */
 
-/* x is (N, C) or (C) with C > 0; the target is like x (same) or has one class index for each
- * row. */
+/* Checks that x is (N, C) or (C) with C > 0, and that the target has the shape of x (same) or one
+ * class index for each row. */
 static tern_status check_rows(const tern_tensor *x, const tern_tensor *target, bool same,
                               const char *function)
 {
@@ -200,7 +203,7 @@ static tern_status check_rows(const tern_tensor *x, const tern_tensor *target, b
                          "%s: Expected non-empty vector or matrix with optional 0-dim batch size, "
                          "but got: %s",
                          function, TERN_TENSOR_TEXT(x));
-    if (x->dtype == TERN_BOOL) /* before a kernel looks at the classes */
+    if (x->dtype == TERN_BOOL) /* checked before a kernel reads the classes */
         return tern_fail_dtype(function, x->dtype);
     if (target->dtype != TERN_I64)
         return tern_fail(TERN_ERR_DTYPE, "%s: expected scalar type int64 but found %s", function,
@@ -214,20 +217,20 @@ static tern_status check_rows(const tern_tensor *x, const tern_tensor *target, b
     return TERN_OK;
 }
 
-/* A view as (N, C), (C) being a batch of one. */
+/* Returns a view as (N, C); (C) becomes a batch of one. */
 static tern_tensor *rows_of(tern_tensor *x, const tern_tensor *input)
 {
     int64_t classes = input->ndim ? input->shape[input->ndim - 1] : 1;
     return tern_reshape(x, TERN_SHAPE(input->ndim == 2 ? input->shape[0] : 1, classes));
 }
 
-/* 0, 1, ..., C - 1 for the last dim of x. */
+/* Returns 0, 1, ..., C - 1, where C is the size of the last dim of x. */
 static tern_tensor *class_indices(const tern_tensor *x)
 {
     return tern_arange(0, (double)x->shape[x->ndim - 1], 1, TERN_I64, tern_device(x));
 }
 
-/* 1 / C sum over c != t of w[t] max(0, margin - x[t] + x[c])^p, p being 1 or 2. */
+/* Returns 1 / C sum over c != t of w[t] max(0, margin - x[t] + x[c])^p, where p is 1 or 2. */
 tern_tensor *tern_multi_margin_loss(tern_tensor *input, tern_tensor *target,
                                     const tern_multi_margin_loss_options *options)
 {
@@ -260,8 +263,8 @@ tern_tensor *tern_multi_margin_loss(tern_tensor *input, tern_tensor *target,
     return tern_loss_reduce(loss, o->reduction, input, input);
 }
 
-/* For targets (N, C): which entries stand before the first -1 of their row, and in *is_target
- * (N, C) whether a class is one of those. */
+/* Returns which targets of y (N, C) come before the first -1 of their row, and sets *is_target (N,
+ * C) to whether each class is one of these targets. */
 static tern_tensor *valid_targets(tern_tensor *y, tern_tensor **is_target)
 {
     tern_tensor *valid = tern_cumprod(tern_ge_scalar(y, tern_scalar_int(0)), 1);
@@ -272,8 +275,8 @@ static tern_tensor *valid_targets(tern_tensor *y, tern_tensor **is_target)
     return valid;
 }
 
-/* 1 / C sum over the target classes y and all other classes i of max(0, 1 - (x[y] - x[i])), as a
- * tensor (N, y, i) in which the pairs that do not count are masked. */
+/* Returns 1 / C sum over the target classes y and all other classes i of max(0, 1 - (x[y] - x[i])),
+ * computed as a tensor (N, y, i) in which the other pairs are masked. */
 tern_tensor *tern_multilabel_margin_loss(tern_tensor *input, tern_tensor *target,
                                          const tern_loss_options *options)
 {

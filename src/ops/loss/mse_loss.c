@@ -1,33 +1,34 @@
-/* mse_loss.c -- the mean (sum) of squared differences. */
+/* mse_loss.c -- the mean or sum of squared differences. */
 #include "ops/loss/loss.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/tensor.h"
 #include <math.h>
 
-/* Differences that one group sums, and how many groups there are at most: beyond that each sums
- * more. */
+/* PART: differences that one work-group sums. MOST_PARTS: the largest number of work-groups; larger
+ * tensors have more differences for each. */
 enum { PART = 16384, MOST_PARTS = 512 };
 
 typedef struct mse_attributes {
     tern_reduction reduction;
 } mse_attributes;
 
-/* dx = factor dout (x - y): 2 for the sum, 2 / n for the mean. */
+/* Returns the factor of dx = factor dout (x - y): 2 for the sum, 2 / n for the mean. */
 static double factor_of(const mse_attributes *at, int64_t n)
 {
     return at->reduction == TERN_REDUCTION_MEAN ? 2 / (double)n : 2;
 }
 
-/* How many groups sum n squared differences. One group writes the gradient for dout = 1 as well,
- * where a backward will follow: for so few elements a launch costs more than the write. */
+/* Returns the number of work-groups that sum n squared differences. A single work-group also writes
+ * the gradient for dout = 1 if a backward will follow: for so few elements a launch costs more than
+ * the write. */
 static int64_t parts_of(int64_t n)
 {
     int64_t parts = n / PART;
     return parts < 1 ? 1 : parts > MOST_PARTS ? MOST_PARTS : parts;
 }
 
-/* The fused form takes two dense tensors of one shape and gives one number, and perhaps dx for
- * dout = 1. */
+/* The fused form takes two dense tensors of one shape. Its results are the loss and, for small
+ * tensors that require a gradient, dx for dout = 1. */
 static tern_status mse_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
@@ -39,8 +40,8 @@ static tern_status mse_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Loss and gradient of a small tensor in one launch: out = sum (x - y)^2 / divisor, dx = factor
- * (x - y). */
+/* Computes loss and gradient of a small tensor in one launch: out = sum (x - y)^2 / divisor, dx =
+ * factor (x - y). */
 static tern_status launch_whole(const tern_call *call)
 {
     static const tern_kernel_ref kernel = {"loss", "squared_error"};
@@ -55,7 +56,7 @@ static tern_status launch_whole(const tern_call *call)
                        tern_arg_real(x->dtype, factor_of(at, x->numel)), tern_arg_i32(with_dx));
 }
 
-/* The first half of a reduction in two launches: each group sums (x - y)^2 over len elements. */
+/* The first of two launches of a reduction: each work-group sums (x - y)^2 over len elements. */
 static tern_status launch_parts(const tern_call *call, const tern_tensor *losses,
                                 const tern_tensor *weights, int64_t len)
 {
@@ -67,7 +68,8 @@ static tern_status launch_parts(const tern_call *call, const tern_tensor *losses
                        tern_arg_i64(losses->numel), tern_arg_i64(len));
 }
 
-/* The second: the sum of the groups' sums, divided by the number of elements for the mean. */
+/* The second launch: the sum of the work-groups' sums, divided by the number of elements for the
+ * mean. */
 static tern_status launch_total(const tern_call *call, const tern_tensor *losses,
                                 const tern_tensor *weights, const tern_tensor *total)
 {
@@ -79,8 +81,8 @@ static tern_status launch_total(const tern_call *call, const tern_tensor *losses
                        tern_arg_i32(at->reduction == TERN_REDUCTION_MEAN));
 }
 
-/* The mean of no elements is 0 / 0, their sum 0. Partial sums are float32 for half precision
- * too. */
+/* Computes the loss. The mean of no elements is 0 / 0, their sum 0. Partial sums of half precision
+ * are float32. */
 static tern_status mse_forward(tern_call *call)
 {
     const mse_attributes *at = call->attributes;
@@ -127,8 +129,8 @@ static const tern_op dx_op = {.name = "mse_loss_gradient",
                               .infer = tern_loss_infer_dx,
                               .forward = dx_forward};
 
-/* dx = 2 dout (x - y) (/ n) and dy = -dx; in differentiable operations where gradients of
- * gradients are asked for. */
+/* dx = 2 dout (x - y) (/ n) and dy = -dx, by differentiable operations for gradients of
+ * gradients. */
 static tern_status mse_backward(tern_gradient *g)
 {
     const mse_attributes *at = g->attributes;
@@ -156,8 +158,8 @@ static const tern_op mse_op = {.name = "mse_loss",
                                .forward = mse_forward,
                                .backward = mse_backward};
 
-/* sum (x - y)^2 or their mean: fused for tensors of one shape, composed where they broadcast or
- * where no reduction follows. */
+/* Returns sum (x - y)^2 or the mean. It is fused for tensors of one shape, and composed of other
+ * operations if they broadcast or if there is no reduction. */
 tern_tensor *tern_mse_loss(tern_tensor *input, tern_tensor *target,
                            const tern_loss_options *options)
 {

@@ -6,8 +6,8 @@ static int class_dim(const tern_tensor *x)
     return x->ndim < 2 ? 0 : 1;
 }
 
-/* The shapes of (C) and (), (N, C) and (N), (N, C, d1, ...) and (N, d1, ...),
- * in PyTorch's words. */
+/* Checks the shapes of x and target: (C) and (), (N, C) and (N), (N, C, d1, ...) and (N, d1, ...),
+ * with PyTorch's messages. */
 static tern_status check(const tern_tensor *x, const tern_tensor *target, const tern_tensor *weight)
 {
     TERN_TRY(tern_check_floating("tern_nll_loss", x->dtype));
@@ -43,13 +43,13 @@ static tern_status check(const tern_tensor *x, const tern_tensor *target, const 
     return TERN_OK;
 }
 
-/* -w[t] x[t] for log probabilities x; the mean divides by the sum of w[t]. Rows with the ignored
- * target gather class 0 instead, and are masked with weight 0 afterwards. */
+/* Returns -w[t] x[t] for log probabilities x; the mean divides by the sum of w[t]. Rows with the
+ * ignored target gather class 0, and are then masked with weight 0. */
 tern_tensor *tern_nll_loss(tern_tensor *input, tern_tensor *target,
                            const tern_nll_loss_options *options)
 {
     const tern_nll_loss_options read = tern_read_nll_loss(options), *o = &read;
-    tern_tensor *given = o->weight; /* of each class */
+    tern_tensor *given = o->weight; /* weight of each class */
     TERN_COMPOSED("nll_loss", FLOAT32, &input, &given);
     if (tern_loss_check(input, target, o->reduction, "tern_nll_loss") != TERN_OK ||
         check(input, target, given) != TERN_OK)
@@ -63,7 +63,7 @@ tern_tensor *tern_nll_loss(tern_tensor *input, tern_tensor *target,
     target = tern_masked_fill(target, skip, tern_scalar_int(0));
     tern_tensor *loss = tern_gather(x, dim, tern_unsqueeze(target, dim));
     loss = tern_neg(tern_squeeze_dim(loss, dim));
-    tern_tensor *weight = tern_logical_not(skip); /* of each row */
+    tern_tensor *weight = tern_logical_not(skip); /* weight of each row */
     if (given)
         weight = tern_mul(weight, tern_index(tern_loss_wide(given), target));
     weight = x ? tern_to_dtype(weight, x->dtype) : NULL;

@@ -11,7 +11,7 @@ static tern_scalar real(double value)
     return tern_scalar_real(value);
 }
 
-/* |x - y|; its gradient is the sign, 0 at x = y. */
+/* Returns |x - y|; its gradient is the sign of x - y, 0 at x = y. */
 tern_tensor *tern_l1_loss(tern_tensor *input, tern_tensor *target, const tern_loss_options *options)
 {
     TERN_COMPOSED("l1_loss", FLOAT32, &input, &target);
@@ -23,21 +23,21 @@ tern_tensor *tern_l1_loss(tern_tensor *input, tern_tensor *target, const tern_lo
     return tern_loss_reduce(loss, reduction, input, target);
 }
 
-/* With d = |x - y| and the threshold bend: scale d^2 / 2 for d < bend, scale bend (d - bend / 2)
- * from there on, where value and slope are continuous. */
+/* With d = |x - y|, returns scale d^2 / 2 for d < bend, and scale bend (d - bend / 2) for larger d.
+ * Value and slope are continuous at d = bend. */
 static tern_tensor *quadratic_then_linear(tern_tensor *input, tern_tensor *target, double bend,
                                           double scale)
 {
     tern_tensor *d = tern_abs(tern_sub(tern_loss_wide(input), tern_loss_wide(target)));
     tern_tensor *near =
-        tern_clamp(d, -INFINITY, bend); /* squares that would overflow are not used */
+        tern_clamp(d, -INFINITY, bend); /* prevents squares that are not used from overflowing */
     tern_tensor *round = tern_mul_scalar(tern_square(near), real(scale / 2));
     tern_tensor *straight = tern_sub_scalar(d, real(bend / 2));
     straight = tern_mul_scalar(straight, real(scale * bend));
     return tern_where(tern_lt_scalar(d, real(bend)), round, straight);
 }
 
-/* d^2 / (2 beta) for d < beta, else d - beta / 2; beta = 0 is the L1 loss. */
+/* Returns d^2 / (2 beta) for d = |x - y| < beta, else d - beta / 2. beta = 0 is the L1 loss. */
 tern_tensor *tern_smooth_l1_loss(tern_tensor *input, tern_tensor *target,
                                  const tern_smooth_l1_loss_options *options)
 {
@@ -58,7 +58,7 @@ tern_tensor *tern_smooth_l1_loss(tern_tensor *input, tern_tensor *target,
                             input, target);
 }
 
-/* d^2 / 2 for d < delta, else delta (d - delta / 2). */
+/* Returns d^2 / 2 for d = |x - y| < delta, else delta (d - delta / 2). */
 tern_tensor *tern_huber_loss(tern_tensor *input, tern_tensor *target,
                              const tern_huber_loss_options *options)
 {
@@ -77,8 +77,8 @@ tern_tensor *tern_huber_loss(tern_tensor *input, tern_tensor *target,
                             target);
 }
 
-/* log(t!) by Stirling's formula, t log t - t + log(2 pi t) / 2, for targets t > 1; 0 for the
- * others. */
+/* Returns log(t!) by Stirling's formula, t log t - t + log(2 pi t) / 2, for targets t > 1, and 0
+ * for other targets. */
 static tern_tensor *stirling(tern_tensor *target)
 {
     tern_tensor *y = tern_sub(tern_mul(target, tern_log(target)), target);
@@ -86,8 +86,8 @@ static tern_tensor *stirling(tern_tensor *target)
     return tern_masked_fill(y, tern_le_scalar(target, real(1)), real(0));
 }
 
-/* The negative log likelihood of a Poisson distribution, e^x - t x for a logarithmic rate x, or
- * x - t log(x + eps) for the rate itself; full adds log(t!). */
+/* Returns the negative log likelihood of a Poisson distribution: e^x - t x if x is the log of the
+ * rate, x - t log(x + eps) if x is the rate. `full` adds log(t!). */
 tern_tensor *tern_poisson_nll_loss(tern_tensor *input, tern_tensor *target,
                                    const tern_poisson_nll_loss_options *options)
 {
@@ -107,8 +107,8 @@ tern_tensor *tern_poisson_nll_loss(tern_tensor *input, tern_tensor *target,
     return tern_loss_reduce(loss, o->reduction, input, target);
 }
 
-/* A view of var that broadcasts to input: of its shape, without its last dim, or with a last dim
- * of 1. */
+/* Returns a view of var that broadcasts to input. var has the shape of input, or that without the
+ * last dim, or with a last dim of 1. */
 static tern_tensor *broadcastable_var(tern_tensor *var, const tern_tensor *input)
 {
     if (!var)
@@ -127,8 +127,8 @@ static tern_tensor *broadcastable_var(tern_tensor *var, const tern_tensor *input
                           TERN_TENSOR_TEXT(var), TERN_TENSOR_TEXT(input));
 }
 
-/* max(var, eps). What the bound adds is a constant, so the gradient passes where the bound holds
- * too; a negative variance is an error. */
+/* Returns max(var, eps). The difference max(var, eps) - var is added as a constant, so that the
+ * gradient reaches var where var < eps too. A negative variance is an error. */
 static tern_tensor *bounded_var(tern_tensor *var, double eps)
 {
     tern_tensor *least = NULL;
@@ -144,7 +144,7 @@ static tern_tensor *bounded_var(tern_tensor *var, double eps)
     return tern_add(var, least);
 }
 
-/* (log var + (x - y)^2 / var) / 2; full adds log(2 pi) / 2. */
+/* Returns (log var + (x - y)^2 / var) / 2; `full` adds log(2 pi) / 2. */
 tern_tensor *tern_gaussian_nll_loss(tern_tensor *input, tern_tensor *target, tern_tensor *var,
                                     const tern_gaussian_nll_loss_options *options)
 {
@@ -166,9 +166,9 @@ tern_tensor *tern_gaussian_nll_loss(tern_tensor *input, tern_tensor *target, ter
     return tern_loss_reduce(loss, o->reduction, input, target);
 }
 
-/* t (log t - x) for log probabilities x, with 0 log 0 = 0 (log t is taken of 1 there, so that
- * its gradient is finite too); for a log_target it is e^t (t - x). batchmean divides the sum by
- * the batch size. */
+/* Returns t (log t - x) for log probabilities x, with 0 log 0 = 0 (log 1 is computed there, so that
+ * the gradient is finite too), or e^t (t - x) with log_target. batchmean divides the sum by the
+ * batch size. */
 tern_tensor *tern_kl_div(tern_tensor *input, tern_tensor *target,
                          const tern_kl_div_options *options)
 {
