@@ -1,11 +1,11 @@
-/* alias.h -- a second name for the forms of an elementwise function. */
+/* alias.h -- macros for a second name of an elementwise function. */
 #ifndef TERN_SRC_OPS_ALIAS_H
 #define TERN_SRC_OPS_ALIAS_H
 #include "base/error.h"
 #include <tern/ops.h>
 
-/* A public function tern_NAME that calls tern_OF; the macros below do it for each form that such a
- * function has: allocating, in place, with a tensor or a number on the right. */
+/* Defines a public function tern_NAME that calls tern_OF. The macros below do so for each form of
+ * such a function: allocating, in place, with a tensor or a number on the right. */
 #define ALIAS(NAME, OF, PARAMETERS, ...)                                                           \
     tern_tensor *tern_##NAME PARAMETERS                                                            \
     {                                                                                              \

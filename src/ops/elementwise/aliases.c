@@ -1,4 +1,4 @@
-/* aliases.c -- the second names that PyTorch has for elementwise functions. */
+/* aliases.c -- PyTorch's second names of elementwise functions. */
 #include "ops/elementwise/alias.h"
 
 UNARY(absolute, abs)

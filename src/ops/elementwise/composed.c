@@ -1,11 +1,11 @@
-/* composed.c -- elementwise operations that are made of others. */
+/* composed.c -- elementwise operations composed of others. */
 #include "ops/elementwise/elementwise.h"
 #include <math.h>
 #include <stdlib.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* The error for a rounding mode that is none of the enum. */
+/* Records the error for a rounding mode that is not a value of the enum, and returns NULL. */
 static tern_tensor *no_rounding(tern_rounding_mode mode)
 {
     return tern_fail_null(TERN_ERR_ARGUMENT,
@@ -14,8 +14,8 @@ static tern_tensor *no_rounding(tern_rounding_mode mode)
                           (int)mode);
 }
 
-/* z = x / y, trunc(x / y) or floor(x / y). The modes have kernels of their own: rounding a float
- * quotient would lose the low digits of int64. */
+/* Returns x / y, trunc(x / y) or floor(x / y). The rounding modes have their own kernels: rounding
+ * a float quotient would lose the low digits of int64. */
 tern_tensor *tern_div_mode(tern_tensor *x, tern_tensor *y, tern_rounding_mode rounding_mode)
 {
     TERN_NAMED_IN_ERRORS;
@@ -34,8 +34,8 @@ tern_tensor *tern_div_mode_scalar(tern_tensor *x, tern_scalar y, tern_rounding_m
                                                   : no_rounding(rounding_mode);
 }
 
-/* y = round(x 10^d) / 10^d. For a negative d the power stays above 1 and the order changes, because
- * 10^-n is not exact in binary and 10^n is. */
+/* Returns y = round(x 10^d) / 10^d. For a negative d, it is computed as round(x / 10^-d) 10^-d,
+ * because 10^d is not exact in binary and 10^-d is. */
 tern_tensor *tern_round_decimals(tern_tensor *x, int decimals)
 {
     TERN_NAMED_IN_ERRORS;
@@ -47,8 +47,8 @@ tern_tensor *tern_round_decimals(tern_tensor *x, int decimals)
     return tern_mul_scalar(tern_round(tern_div_scalar(x, power)), power);
 }
 
-/* y = min(max(x, min), max), broadcast. Where min > max the result is max, as in PyTorch, since the
- * upper bound is applied last. */
+/* Returns min(max(x, min), max), broadcast. Where min > max the result is max, as in PyTorch, since
+ * the upper bound is applied last. */
 tern_tensor *tern_clamp_tensor(tern_tensor *x, tern_tensor *min, tern_tensor *max)
 {
     TERN_NAMED_IN_ERRORS;
@@ -60,17 +60,17 @@ tern_tensor *tern_clamp_tensor(tern_tensor *x, tern_tensor *min, tern_tensor *ma
     return max ? tern_clamp_max(x, max) : x;
 }
 
-/* x + weight (end - x). The ternary kernel wants a third tensor: x detached stands in, which costs
- * neither memory nor a gradient. */
+/* Returns x + weight (end - x). The ternary kernel has a third tensor as input: x detached is
+ * passed, which costs neither memory nor a gradient. */
 tern_tensor *tern_lerp_scalar(tern_tensor *x, tern_tensor *end, double weight)
 {
     TERN_NAMED_IN_ERRORS;
     return tern_lerp_number(x, end, x ? tern_detach(x) : NULL, tern_scalar_real(weight));
 }
 
-/* NaN becomes nan, +-inf becomes posinf and neginf, or the largest finite number of the dtype where
- * those are NaN. The three masks are taken from the original x: a replacement may itself be
- * infinite. Integers have nothing to replace. */
+/* Replaces NaN by nan, +inf by posinf and -inf by neginf, or by the largest or smallest finite
+ * number of the dtype if posinf or neginf is NaN. The three masks are computed from the original x,
+ * since a replacement may be infinite. Integers are returned unchanged. */
 tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double neginf)
 {
     TERN_NAMED_IN_ERRORS;
@@ -86,13 +86,13 @@ tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double n
 tern_tensor *tern_nan_to_num_(tern_tensor *x, double nan, double posinf, double neginf)
 {
     TERN_NAMED_IN_ERRORS;
-    /* Computed into a new tensor first: where the dtype cannot hold one of the three numbers, x is
-     * left as it was. */
+    /* Computed into a new tensor first: if the dtype can't hold one of the three numbers, x is
+     * unchanged. */
     tern_tensor *y = tern_nan_to_num(x, nan, posinf, neginf);
     return y == x ? x : y ? tern_copy_(x, y) : NULL;
 }
 
-/* x^y in float64 whatever the dtypes, so that integers to negative powers are defined. */
+/* Returns x^y in float64 for all dtypes, so that integers to negative powers are defined. */
 tern_tensor *tern_float_power(tern_tensor *x, tern_tensor *y)
 {
     TERN_NAMED_IN_ERRORS;
@@ -105,7 +105,7 @@ tern_tensor *tern_float_power_scalar(tern_tensor *x, tern_scalar y)
     return tern_pow_scalar(tern_to_dtype(x, TERN_F64), y);
 }
 
-/* x 2^y. */
+/* Returns x 2^y. */
 tern_tensor *tern_ldexp(tern_tensor *x, tern_tensor *y)
 {
     TERN_COMPOSED("ldexp", NONE, &x, &y);
@@ -118,14 +118,14 @@ tern_tensor *tern_ldexp_(tern_tensor *x, tern_tensor *y)
     return tern_mul_(x, tern_rpow_scalar(y, tern_scalar_real(2)));
 }
 
-/* The same as sign: there are no complex dtypes, for which sgn is x / |x|. */
+/* The same as sign, since there are no complex dtypes, for which sgn is x / |x|. */
 tern_tensor *tern_sgn(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
     return tern_sign(x);
 }
 
-/* x itself. */
+/* Returns x itself. */
 tern_tensor *tern_positive(tern_tensor *x)
 {
     if (x && tern_dtype_of(x) == TERN_BOOL)

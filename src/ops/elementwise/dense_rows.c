@@ -1,10 +1,10 @@
-/* dense_rows.c -- tensors whose rows are dense, as elementwise kernels want them. */
+/* dense_rows.c -- tensors with dense rows for elementwise kernels. */
 #include "ops/copy/copy.h"
 #include "ops/elementwise/nd_index.h"
 #include "tensor/memory_format.h"
 #include "tensor/tensor.h"
 
-/* A dense copy of x, in the open scope, without history. */
+/* Returns a dense copy of x without history, owned by the open scope, or NULL after an error. */
 static tern_tensor *dense_copy(const tern_tensor *x)
 {
     tern_shape shape = tern_shape_of(x);
@@ -12,8 +12,8 @@ static tern_tensor *dense_copy(const tern_tensor *x)
     return y && tern_copy_elements(y, x) == TERN_OK ? y : NULL;
 }
 
-/* Transposed inputs and the like are copied rather than read with a stride: a copy is tiled and the
- * kernel reads vectors. */
+/* Inputs that are strided along the rows, such as transposed ones, are copied: the copy is tiled,
+ * and the kernel loads vectors. */
 tern_status tern_nd_index_rows(tern_nd_index *w, const tern_shape *shape, tern_tensor **t, int n,
                                tern_tensor **strided)
 {
@@ -38,8 +38,8 @@ tern_status tern_nd_index_rows(tern_nd_index *w, const tern_shape *shape, tern_t
     tern_nd_index_make(w, shape, t, n);
     if (w->form != TERN_ND_STRIDED)
         return TERN_OK;
-    /* Two inputs that are both broadcast along the rows, or one in a kernel that has no form for
-     * it, are expanded to dense copies. */
+    /* Two inputs that are both broadcast along the rows, or one such input in a kernel without a
+     * form for it, are expanded to dense copies. */
     for (int k = 1; k < n; k++)
         if (w->step[k] == 0) {
             tern_tensor view = *t[k];

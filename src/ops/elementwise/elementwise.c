@@ -1,9 +1,10 @@
-/* elementwise.c -- makes operations and public functions of every row of elementwise.def.
+/* elementwise.c -- the operations and public functions of every row of elementwise.def, special.def
+ * and logic.def.
  *
  * A row gives an operation's formula and the formulas of its gradients. The forward pass is one
- * kernel made of the row. The backward pass of y = f(x) is another one, made of the gradient's
- * formula; that of the others, and of gradients that are recorded themselves, evaluates the formula
- * with public operations (expression.c). "Row" means such a row in this file. */
+ * kernel compiled from the row. The backward pass of y = f(x) is another kernel, compiled from the
+ * gradient's formula. The backward pass of other operations, and gradients of gradients, evaluate
+ * the formula with public operations (expression.c). "Row" means such a row in this file. */
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/expression.h"
 #include "tensor/fuse/fuse.h"
@@ -19,7 +20,8 @@ static const tern_row_attributes *attributes_of(const tern_call *call)
     return call->attributes;
 }
 
-/* Numbers that integers can't take for y. */
+/* Refuses numbers y that integer operations do not support: a divisor of 0 and a negative
+ * exponent. */
 static tern_status check_number(const tern_call *call)
 {
     const tern_row *row = call->op->data;
@@ -34,7 +36,7 @@ static tern_status check_number(const tern_call *call)
                              : "Integers to negative integer powers are not allowed.");
 }
 
-/* Bounds that a narrower floating type would make infinite; infinite ones are none. */
+/* Refuses finite bounds of clamp that a narrower floating type would make infinite. */
 static tern_status check_bounds(const tern_call *call)
 {
     const tern_row *row = call->op->data;
@@ -60,7 +62,7 @@ static bool has_bounds(const tern_call *call)
            (call->op == row->scalar_op && strncmp(row->name, "clamp_", 6) == 0);
 }
 
-/* Integer divisors of 0 are found before anything is written. */
+/* Refuses integer divisors of 0 before anything is written. */
 static tern_status check_divisors(const tern_call *call)
 {
     static const tern_kernel_ref kernel = {"index_scatter", "divisors"};
@@ -78,7 +80,7 @@ static tern_status check_divisors(const tern_call *call)
     return status == TERN_OK ? tern_fault_check(call->place) : status;
 }
 
-/* Numbers a and b that a function of one tensor can't take. */
+/* Refuses numbers a and b that a function of one tensor does not support. */
 static tern_status check_numbers(const tern_call *call)
 {
     const tern_row *row = call->op->data;
@@ -102,7 +104,7 @@ static tern_status check_numbers(const tern_call *call)
 }
 
 /* The result has the broadcast shape of all inputs, and the dtype of x or bool. Promotion has
- * already brought the inputs to one dtype. */
+ * already converted the inputs to one dtype. */
 static tern_status row_infer(tern_call *call)
 {
     const tern_row *row = call->op->data;
@@ -131,8 +133,8 @@ static tern_status row_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* A parameter in dtype. An infinite bound, as clamp has by default, is the smallest or largest
- * number of an integer dtype. */
+/* Returns a parameter of a kernel in dtype. For an integer dtype, an infinite bound, such as
+ * clamp's default, becomes the smallest or largest number of the dtype. */
 static tern_arg number_arg(tern_dtype dtype, tern_scalar number)
 {
     bool beyond = number.kind == TERN_SCALAR_REAL && isinf(number.value.real);
@@ -144,7 +146,7 @@ static tern_arg number_arg(tern_dtype dtype, tern_scalar number)
     return tern_arg_i32(negative ? INT32_MIN : INT32_MAX);
 }
 
-/* v = f(x, y, z). Ternary kernels read any strides, so a broadcast input needs no copy. */
+/* Computes v = f(x, y, z). Ternary kernels read any strides, so a broadcast input needs no copy. */
 static tern_status ternary_forward(tern_call *call)
 {
     const tern_row *row = call->op->data;
@@ -161,7 +163,7 @@ static tern_status ternary_forward(tern_call *call)
                        number_arg(t[0]->dtype, attributes_of(call)->a));
 }
 
-/* ---- float32 and halves, as residuals are under autocast, in one launch --------------------- */
+/* ---- float32 and half precision, as residuals under autocast, in one launch ----------------- */
 
 static bool mixes_halves(const tern_call *call)
 {
@@ -183,7 +185,8 @@ static tern_status add_mixed(tern_call *call)
 }
 
 static const tern_row sub_row, mul_row;
-/* Returns the ref of a row's kernel for tensors, which recordings may recognize (device.h). */
+/* Returns the kernel of a row for tensors. Recordings recognize those of add, sub and mul
+ * (device.h). */
 static const tern_kernel_ref *kernel_of(const tern_row *row)
 {
     return row->rule == TERN_RULE_SUM ? &tern_kernel_add
@@ -192,8 +195,9 @@ static const tern_kernel_ref *kernel_of(const tern_row *row)
                                       : &row->kernel;
 }
 
-/* y = f(x; a, b), z = f(x, y) or z = f(x, a). These kernels load vectors such as float4 along the
- * last dim, so tern_nd_index_rows makes inputs with another stride there dense first. */
+/* Computes y = f(x; a, b), z = f(x, y) or z = f(x, a). These kernels load vectors such as float4
+ * along the last dim, so tern_nd_index_rows first copies inputs with another stride along that
+ * dim. */
 static tern_status row_forward(tern_call *call)
 {
     const tern_row *row = call->op->data;
@@ -230,8 +234,8 @@ static tern_status row_forward(tern_call *call)
     return tern_nd_index_finish(t[0], strided);
 }
 
-/* A scalar takes part in promotion by its kind only: a real with integers gives the default
- * dtype, an integer with bools int64. */
+/* A scalar takes part in promotion by its kind only: a real with integers gives the default dtype,
+ * an integer with bools int64. */
 static tern_dtype with_scalar(const tern_call *call, tern_dtype common)
 {
     tern_scalar_kind kind = attributes_of(call)->a.kind;
@@ -248,14 +252,15 @@ static tern_dtype with_scalar_but_bools(const tern_call *call, tern_dtype common
     return common == TERN_BOOL ? common : with_scalar(call, common);
 }
 
-/* Whether an integer tensor would have to become one of reals to be compared with this bound. */
+/* Returns whether the bound is a fraction, for which an integer tensor must become floating
+ * point. */
 static bool is_fraction(tern_scalar number)
 {
     double v = number.value.real;
     return number.kind == TERN_SCALAR_REAL && !isinf(v) && v != floor(v);
 }
 
-/* clamp of integers stays an integer while both bounds are whole or infinite. */
+/* clamp of integers stays integer if both bounds are integers or infinite. */
 static tern_dtype with_bounds(const tern_call *call, tern_dtype common)
 {
     const tern_row_attributes *at = attributes_of(call);
@@ -263,7 +268,7 @@ static tern_dtype with_bounds(const tern_call *call, tern_dtype common)
     return real && !tern_dtype_is_floating_point(common) ? tern_default_real() : common;
 }
 
-/* square of a bool is int64, as a product of two bools would not be. */
+/* square of bools is int64, unlike the product of two bools. */
 static tern_dtype with_integers(const tern_call *call, tern_dtype common)
 {
     (void)call;
@@ -272,8 +277,8 @@ static tern_dtype with_integers(const tern_call *call, tern_dtype common)
 
 /* ---- gradients --------------------------------------------------------------------------- */
 
-/* What the backward pass needs is read off the gradients' formulas: an input or the output is kept
- * only where the gradient of an input that requires one mentions it. */
+/* Returns which tensors the backward pass needs, from the gradients' formulas: an input or the
+ * output is saved only if the gradient of an input that requires one mentions it. */
 static uint32_t row_saves(const tern_call *call)
 {
     static const char *const inputs[] = {"x", "y", "z"};
@@ -293,11 +298,11 @@ static uint32_t row_saves(const tern_call *call)
     return saves;
 }
 
-/* Formulas of gradients may call other rows by name, e.g. exp(x). */
+/* Calls a function of a gradient's formula, such as exp(x), which is another row. */
 static tern_tensor *call_row(const char *name, size_t length, tern_tensor **in, int n);
 
-/* dx = dy f'(x) in one kernel. An x or y that the formula does not mention was not kept, and dy
- * stands in for it: the kernel does not use the value, and so does not load it. */
+/* Computes dx = dy f'(x) in one kernel. If the formula does not mention x or y, that tensor was not
+ * saved, and dy is passed in its place: the kernel does not load it. */
 static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
 {
     tern_tensor *dy = g->dout[0];
@@ -326,7 +331,8 @@ static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
     return tern_nd_index_finish(t[0], strided);
 }
 
-/* dx from the formula: by the kernel, or by public operations for a gradient of gradients. */
+/* Computes dx from the formula: by the kernel, or by public operations for gradients of
+ * gradients. */
 static tern_status unary_backward(tern_gradient *g)
 {
     const tern_row *row = g->op->data;
@@ -342,9 +348,9 @@ static tern_status unary_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* dx and dy from their formulas, in the broadcast shape: the caller sums them over the dims that
- * were broadcast. tie is the share of x where x == y, as in max(x, y): half with a tensor y,
- * nothing with a number. */
+/* Computes dx and dy from their formulas, in the broadcast shape; the caller sums them over the
+ * dims that were broadcast. tie is the share of dz that x gets where x == y, as in max(x, y): half
+ * with a tensor y, none with a number. */
 static tern_status binary_backward(tern_gradient *g)
 {
     const tern_row *row = g->op->data;
@@ -363,7 +369,7 @@ static tern_status binary_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* dx, dy and dz from their formulas. */
+/* Computes dx, dy and dz from their formulas. */
 static tern_status ternary_backward(tern_gradient *g)
 {
     const tern_row *row = g->op->data;
@@ -378,7 +384,8 @@ static tern_status ternary_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* A number that takes part in the type of x: uint64 has an order of its own, float8 rounds it. */
+/* Returns whether the number y must be converted to x's dtype for a comparison: uint64 has its own
+ * order, and float8 rounds y. */
 static bool rounds(const tern_tensor *x, tern_scalar y)
 {
     bool float8 = x->dtype == TERN_F8_E4M3FN || x->dtype == TERN_F8_E5M2;
@@ -458,7 +465,7 @@ static const tern_row *const rows[] = {
 #include "tensor/tensor.h"
 };
 
-/* (1 + erf(x / sqrt 2)) / 2 */
+/* (1 + erf(x / sqrt 2)) / 2. */
 static tern_tensor *normal_cdf(tern_tensor *x)
 {
     tern_tensor *e = tern_erf(tern_mul_scalar(x, tern_scalar_real(0.7071067811865476)));
@@ -466,13 +473,13 @@ static tern_tensor *normal_cdf(tern_tensor *x)
     return tern_add_scalar(e, tern_scalar_real(0.5));
 }
 
-/* Functions of kernels that have no row. */
+/* Functions of kernels that are not rows. */
 static const struct {
     const char *name;
     tern_tensor *(*call)(tern_tensor *x);
 } composed[] = {{"normal_cdf", normal_cdf}, {"exp_below", tern_exp}};
 
-/* The row of that name. A linear search will do: few formulas call functions. */
+/* Calls the row with that name. A linear search suffices: few formulas call functions. */
 static tern_tensor *call_row(const char *name, size_t length, tern_tensor **in, int n)
 {
     const tern_row_attributes none = {0};

@@ -1,13 +1,13 @@
-/* expression.c -- reads the gradient column of elementwise.def and runs it with public operations,
- * so that a gradient has gradients of its own, to any order.
+/* expression.c -- evaluates the gradient formulas of elementwise.def with public operations, so that
+ * a gradient has gradients itself, to any order.
  *
  * Grammar, as in C:  choice := or ['?' choice ':' choice]     or := and {'||' and}
  *   and := compare {'&&' compare}   compare := sum [op sum]   sum := product {('+'|'-') product}
  *   product := factor {('*'|'/') factor}
  *   factor := '-' factor | '(' choice ')' | number | name | name '(' choice {',' choice} ')'
- * A value is a tensor or a plain number; two numbers give a number. The reader descends
- * recursively, one function for each level of precedence, and computes while it reads: there is no
- * tree. The text is the library's own, so its syntax is not checked. */
+ * A value is a tensor or a number; an operation of two numbers gives a number. The reader is a
+ * recursive descent parser with one function for each level of precedence, which evaluates while it
+ * reads, without a syntax tree. The formulas are the library's own, so their syntax is not checked. */
 #include "ops/elementwise/expression.h"
 #include "base/os.h"
 #include <ctype.h>
@@ -15,14 +15,14 @@
 #include <string.h>
 #include <tern/ops.h>
 
-/* What a part of the expression has come to. */
+/* The value of a part of the expression. */
 typedef struct value {
-    tern_tensor *tensor; /* NULL: the number */
+    tern_tensor *tensor; /* NULL: the value is the number */
     double number;
     bool failed;
 } value;
 
-/* Where the reader is in the text, and what the names in it stand for. */
+/* The position of the reader in the text, and the values of the names in the text. */
 typedef struct reader {
     const char *at;
     const tern_variable *variables;
@@ -42,12 +42,12 @@ static value tensor(tern_tensor *t)
     return (value){.tensor = t, .failed = t == NULL};
 }
 
-/* Skips white space, and the token where it is next. */
+/* Skips white space. Then, if the token is next, skips the token and returns true. */
 static bool accept(reader *r, const char *token)
 {
     while (isspace((unsigned char)*r->at))
         r->at++;
-    if (*r->at != *token) /* how most questions end */
+    if (*r->at != *token) /* the most frequent result */
         return false;
     size_t n = strlen(token);
     if (strncmp(r->at, token, n) != 0)
@@ -59,7 +59,7 @@ static bool accept(reader *r, const char *token)
 }
 
 /* An operator for the four cases tensor-tensor, tensor-number, number-tensor, number-number. In the
- * third the operands are swapped: 1 - x is rsub, 1 < x is x > 1. */
+ * third case the operands are swapped: 1 - x is rsub, 1 < x is x > 1. */
 typedef struct binary {
     const char *token;
     tern_tensor *(*both)(tern_tensor *, tern_tensor *);
@@ -121,7 +121,7 @@ static const binary sums[] = {{"+", tern_add, tern_add_scalar, tern_add_scalar, 
                               {"-", tern_sub, tern_sub_scalar, tern_rsub_scalar, sub}};
 static const binary products[] = {{"*", tern_mul, tern_mul_scalar, tern_mul_scalar, mul},
                                   {"/", tern_div, tern_div_scalar, tern_rdiv_scalar, divide}};
-/* "<=" is before "<", which it begins with. */
+/* "<=" comes before "<", which is a prefix of it. */
 static const binary compares[] = {{"<=", tern_le, tern_le_scalar, tern_ge_scalar, le},
                                   {">=", tern_ge, tern_ge_scalar, tern_le_scalar, ge},
                                   {"==", tern_eq, tern_eq_scalar, tern_eq_scalar, eq},
@@ -133,7 +133,7 @@ static const binary ands[] = {
 static const binary ors[] = {
     {"||", tern_logical_or, tern_logical_or_scalar, tern_logical_or_scalar, or }};
 
-/* a op b; a failure in either one is passed on. */
+/* Returns a op b. A failure of either operand is passed on. */
 static value apply_binary(const binary *op, value a, value b)
 {
     if (a.failed || b.failed)
@@ -147,7 +147,7 @@ static value apply_binary(const binary *op, value a, value b)
     return tensor(op->both(a.tensor, b.tensor));
 }
 
-/* part {op part}, from left to right. */
+/* part {op part}, evaluated from left to right. */
 static value chain(reader *r, const binary *ops, int n, value (*part)(reader *))
 {
     value v = part(r);
@@ -159,7 +159,7 @@ static value chain(reader *r, const binary *ops, int n, value (*part)(reader *))
     return v;
 }
 
-/* The tensor or number that a name stands for. */
+/* Returns the tensor or number that a name stands for. */
 static value variable(reader *r, const char *name, size_t length)
 {
     for (int i = 0; i < r->n; i++)
@@ -172,7 +172,7 @@ static value variable(reader *r, const char *name, size_t length)
     return tensor(NULL);
 }
 
-/* A number where a tensor is needed takes type and device of the tensor beside it. */
+/* Returns v as a tensor. A number gets the dtype and the device of the other operand. */
 static tern_tensor *beside(value v, const tern_tensor *other)
 {
     if (v.tensor)
@@ -180,8 +180,8 @@ static tern_tensor *beside(value v, const tern_tensor *other)
     return tern_tensor_scalar(tern_scalar_real(v.number), other->dtype, tern_device(other));
 }
 
-/* name(x) or name(x, y), after the "(". In kernels C(x) gives a constant their type; here it is
- * x. */
+/* Evaluates name(x) or name(x, y), after the "(". In kernels C(x) converts a constant to their
+ * type; here it returns x. */
 static value call_function(reader *r, const char *name, size_t length)
 {
     value args[2] = {choice(r), {0}};
@@ -194,13 +194,13 @@ static value call_function(reader *r, const char *name, size_t length)
     if (args[0].failed || args[1].failed)
         return tensor(NULL);
     tern_tensor *other = args[0].tensor ? args[0].tensor : args[1].tensor;
-    if (!other) /* two numbers: in the type of what comes in */
+    if (!other) /* two numbers: the first variable decides the dtype */
         other = r->variables[0].tensor;
     tern_tensor *in[2] = {beside(args[0], other), n > 1 ? beside(args[1], other) : NULL};
     return tensor(r->call(name, length, in, n));
 }
 
-/* The tightest level: a sign, parentheses, a number, a name or a call. */
+/* Evaluates the level of highest precedence: a sign, parentheses, a number, a name or a call. */
 static value factor(reader *r)
 {
     if (accept(r, "-")) {
@@ -227,7 +227,7 @@ static value factor(reader *r)
     return accept(r, "(") ? call_function(r, start, length) : variable(r, start, length);
 }
 
-/* The levels of precedence above it, each a chain of the level below. */
+/* The levels of lower precedence. Each is a chain of operands of the next higher level. */
 static value product(reader *r)
 {
     return chain(r, products, 2, factor);
@@ -249,7 +249,7 @@ static value disjunction(reader *r)
     return chain(r, ors, 1, conjunction);
 }
 
-/* c ? a : b, which for a tensor c is where(c, a, b): both branches are computed. */
+/* Evaluates c ? a : b. For a tensor c this is where(c, a, b): both branches are computed. */
 static value choice(reader *r)
 {
     value condition = disjunction(r);
@@ -263,7 +263,7 @@ static value choice(reader *r)
     if (!condition.tensor)
         return condition.number != 0 ? yes : no;
     tern_tensor *other = yes.tensor ? yes.tensor : no.tensor;
-    if (!other) /* two numbers: as the values that are compared would be */
+    if (!other) /* two numbers: the first variable decides the dtype */
         other = r->variables[0].tensor;
     return tensor(tern_where(condition.tensor, beside(yes, other), beside(no, other)));
 }

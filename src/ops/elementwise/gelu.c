@@ -1,4 +1,4 @@
-/* gelu.c -- gelu's result made again in backward, alone or with its gradient (fuse/again.c). */
+/* gelu.c -- gelu's result recomputed in backward, alone or with its gradient (fuse/again.c). */
 #include "ops/elementwise/elementwise.h"
 #include "tensor/tensor.h"
 #include <string.h>

@@ -1,13 +1,14 @@
-/* nd_index.c -- from tensors to the tern_nd_index that elementwise kernels follow.
+/* nd_index.c -- the tern_nd_index of some tensors, by which elementwise kernels compute addresses.
  *
- * Such an index is the broadcast shape with the strides of every tensor, with dims merged where all
- * tensors allow it. Its last dim is its row here, as in a matrix: rows * inner elements in all. */
+ * The index has the broadcast shape and the strides of every tensor, with dims merged where all
+ * tensors allow it. The last dim is called its row here, as in a matrix: there are rows * inner
+ * elements. */
 #include "ops/elementwise/nd_index.h"
 #include "device/index32.h"
 #include "tensor/memory_format.h"
 
-/* Which code path of the kernels fits: every tensor contiguous along the rows (UNIT), the first
- * or the second input constant along them, as y is in x + y[:, None] (FLAT_A, FLAT_B), or any
+/* Returns the code path of the kernels: every tensor contiguous along the rows (UNIT), the first or
+ * the second input constant along the rows, as y is in x + y[:, None] (FLAT_A, FLAT_B), or any
  * strides. */
 static i16 form_of(const tern_nd_index *w, int n)
 {
@@ -31,7 +32,7 @@ void tern_nd_index_make(tern_nd_index *w, const tern_shape *shape, tern_tensor *
         dense = t[k]->contiguous && t[k]->ndim == shape->ndim && t[k]->numel == t[0]->numel;
     w->rows = 1;
     w->ndim = 0;
-    if (dense) { /* the common case: one row */
+    if (dense) { /* the most frequent case: one row */
         w->inner = t[0]->numel;
         for (int k = 0; k < n; k++)
             w->step[k] = 1;
@@ -40,9 +41,10 @@ void tern_nd_index_make(tern_nd_index *w, const tern_shape *shape, tern_tensor *
         return;
     }
     bool last = t[0]->ndim == shape->ndim && tern_runs_channels_last(t[0]);
-    /* From the last dim in memory outwards: the first of a size other than 1 becomes the row. Each
-     * further dim is merged with the one inside of it where for every tensor stride == the inner
-     * stride times the inner size, so that a view that is dense but for one dim has two dims. */
+    /* From the innermost dim in memory outwards: the first dim whose size is not 1 becomes the
+     * row. Each further dim is merged with the next inner dim if for every tensor its stride is
+     * the inner stride times the inner size. A view that is dense except for one dim so has two
+     * dims. */
     int64_t size[TERN_MAX_DIMS];
     int64_t step[TERN_MAX_DIMS][TERN_ND_TENSORS];
     int dims = 0;
@@ -80,7 +82,7 @@ void tern_nd_index_make(tern_nd_index *w, const tern_shape *shape, tern_tensor *
 
 /* ---- transposed copies ------------------------------------------------------------------- */
 
-/* The dim of the index along which tensor k is contiguous; ndim stands for the row, -1 for none. */
+/* Returns the dim of the index along which tensor k is contiguous: ndim means the row, -1 none. */
 static int unit_dim(const tern_nd_index *w, int k)
 {
     if (w->step[k] == 1)
@@ -92,9 +94,9 @@ static int unit_dim(const tern_nd_index *w, int k)
 }
 
 /* A copy whose source and result are contiguous along different dims is a batch of (m, n) matrices
- * to transpose. The kernel goes tile by tile, so that both the reads and the writes of a tile are
- * contiguous. The remaining dims count the matrices, the planes. Below half a tile in either dim
- * most of the tile would be idle. */
+ * to transpose. The kernel copies tile by tile, so that both the reads and the writes of a tile are
+ * contiguous. The remaining dims are a batch of matrices, the planes. If either dim is less than
+ * half a tile, most of the tile would be idle. */
 bool tern_transposition_make(tern_transposition *t, const tern_nd_index *w)
 {
     enum { LEAST = TERN_TRANSPOSE_TILE / 2 };

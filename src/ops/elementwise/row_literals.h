@@ -19,7 +19,7 @@
 #define PROMOTE_SIZE       NULL
 #define PROMOTE_RECTIFIER  NULL
 #define PROMOTE_GELU       NULL
-/* The field .promote of the operations with a number. */
+/* The field .promote of the operations of a tensor and a number. */
 #define WITH_SCALAR_PLAIN      with_scalar
 #define WITH_SCALAR_TENSORS    with_scalar
 #define WITH_SCALAR_SUM        with_scalar
@@ -52,12 +52,12 @@ static const tern_fusion relu_fusion = {.is_relu = true},
     "or tern_logical_xor instead."
 
 /* The attributes of a row: its numbers. In an operation of a tensor and a number, the number is
- * a. */
+ * attribute a. */
 static const tern_attribute number_names[] = {TERN_FIELD(tern_row_attributes, "a", a),
                                               TERN_FIELD(tern_row_attributes, "b", b),
                                               {{0}, 0, 0, 0}};
 
-/* The public functions of rows are many, so each is only a jump to one of these functions, which
+/* There are many public functions of rows, so each is only a jump to one of these functions, which
  * call the dispatcher. */
 #define ENTER(IN, N, AT)                                                                           \
     (in_place ? tern_apply_in_place(op, IN, N, AT, sizeof *(AT))                                   \
@@ -172,7 +172,7 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
         .forward = row_forward,                                                                    \
         .backward = binary_backward,                                                               \
     };
-/* z = f(x, y): a row with two operations, one for a tensor y and one for a number y, which has its
+/* z = f(x, y): a row with two operations, one for a tensor y and one for a number y, each with its
  * own kernel. */
 #define BINARY_ROW_(NAME, KIND, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                           \
     static const tern_op NAME##_op, NAME##_scalar_op;                                              \

@@ -1,11 +1,11 @@
-/* where.c -- choosing between two tensors by a third. */
+/* where.c -- where and masked_fill: a choice between two values for each element. */
 #include "base/warning.h"
 #include "ops/elementwise/nd_index.h"
 #include "tensor/memory_format.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-/* The broadcast shape of all three; x and y have one dtype by now. */
+/* The result has the broadcast shape of all three. x and y must have the same dtype here. */
 static tern_status where_infer(tern_call *call)
 {
     tern_tensor *c = call->in[0], *x = call->in[1], *y = call->in[2];
@@ -26,7 +26,7 @@ static tern_status where_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* out = condition ? x : y, of any strides. */
+/* Computes out = condition ? x : y, for any strides. */
 static tern_status choose(const tern_call *call, tern_tensor *condition, tern_tensor *x,
                           tern_tensor *y)
 {
@@ -68,7 +68,8 @@ static const tern_op where_op = {.name = "where",
                                  .forward = where_forward,
                                  .backward = where_backward};
 
-/* Promotion is done here and not by the operation, where the condition's bool would take part. */
+/* x and y are promoted here and not by the operation, because the condition's bool would take part
+ * in that promotion. */
 tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y)
 {
     if (x && y && x->dtype != y->dtype) {
@@ -86,8 +87,8 @@ tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y)
     return tern_apply(&where_op, (tern_tensor *[]){condition, x, y}, 3, NULL, 0);
 }
 
-/* A number beside x: of x's dtype unless it is of a higher kind, bool < integer < real. NULL for a
- * NULL x. */
+/* Returns a number as a tensor with x's dtype, or with the default dtype of the number if that is
+ * of a higher kind (bool < integer < real). Returns NULL for a NULL x. */
 static tern_tensor *number_beside(const tern_tensor *x, tern_scalar value)
 {
     if (!x)
@@ -112,7 +113,7 @@ tern_tensor *tern_where_scalar_self(tern_tensor *condition, tern_scalar x, tern_
     return tern_where(condition, number_beside(y, x), y);
 }
 
-/* Both as one dtype: that of the higher kind. */
+/* Both numbers become one dtype, that of the higher kind. */
 tern_tensor *tern_where_scalars(tern_tensor *condition, tern_scalar x, tern_scalar y)
 {
     TERN_NAMED_IN_ERRORS;
@@ -125,7 +126,7 @@ tern_tensor *tern_where_scalars(tern_tensor *condition, tern_scalar x, tern_scal
 }
 
 /* out = mask ? value : x. The first input is x, unlike where's, so that the in-place form writes
- * over it. */
+ * x. */
 static tern_status masked_fill_infer(tern_call *call)
 {
     const char *function = call->in_place ? "tern_masked_fill_" : "tern_masked_fill";
@@ -140,7 +141,7 @@ static tern_status masked_fill_infer(tern_call *call)
     return tern_shape_broadcast(&sx, &sm, &call->result[0].shape, function);
 }
 
-/* The value as a tensor without dims, broadcast through the kernel of where. */
+/* Passes the value as a tensor without dims, broadcast by the kernel of where. */
 static tern_status masked_fill_forward(tern_call *call)
 {
     const tern_scalar *value = call->attributes;
