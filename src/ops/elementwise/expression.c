@@ -1,5 +1,5 @@
-/* expression.c -- evaluates the gradient formulas of elementwise.def with public operations, so that
- * a gradient has gradients itself, to any order.
+/* expression.c -- evaluates the gradient formulas of elementwise.def with public operations, so
+ * that a gradient has gradients itself, to any order.
  *
  * Grammar, as in C:  choice := or ['?' choice ':' choice]     or := and {'||' and}
  *   and := compare {'&&' compare}   compare := sum [op sum]   sum := product {('+'|'-') product}
@@ -7,7 +7,7 @@
  *   factor := '-' factor | '(' choice ')' | number | name | name '(' choice {',' choice} ')'
  * A value is a tensor or a number; an operation of two numbers gives a number. The reader is a
  * recursive descent parser with one function for each level of precedence, which evaluates while it
- * reads, without a syntax tree. The formulas are the library's own, so their syntax is not checked. */
+ * reads, without a syntax tree. The library's own formulas are not checked for correct syntax. */
 #include "ops/elementwise/expression.h"
 #include "base/os.h"
 #include <ctype.h>
