@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Options such as stride as three numbers, right-aligned: a 1d or 2d convolution is a 3d one
- * whose leading dims have size 1, window 1 and the default. */
+/* Reads an option such as stride into three numbers, right-aligned: a 1d or 2d convolution is a 3d
+ * one whose leading dims have size 1, window 1 and the default. */
 tern_status tern_conv_numbers(const tern_shape *list, int ndim, int64_t otherwise, const char *name,
                               const char *function, int64_t out[3])
 {
@@ -25,15 +25,16 @@ tern_status tern_conv_numbers(const tern_shape *list, int ndim, int64_t otherwis
     return TERN_OK;
 }
 
-/* The spatial dims of (N, C, *) as three, with 1 for those in front that are not there. */
+/* Sets `out` to the spatial dims of (N, C, *) as three dims, with 1 for leading dims that are
+ * missing. */
 static void three_dims(const tern_shape *shape, int ndim, int64_t out[3])
 {
     for (int d = 0; d < 3; d++)
         out[d] = d < 3 - ndim ? 1 : shape->dims[shape->ndim - 3 + d];
 }
 
-/* What PyTorch refuses of the options; padding 'same' needs stride 1, since with another
- * stride no padding gives back the input's size. */
+/* Checks the options as PyTorch does. Padding 'same' needs stride 1, since with another stride no
+ * padding results in the input's size. */
 static tern_status check_numbers(const tern_conv_window *w)
 {
     for (int d = 0; d < 3; d++) {
@@ -60,7 +61,8 @@ static tern_status check_numbers(const tern_conv_window *w)
     return TERN_OK;
 }
 
-/* x and weight both have the spatial dims and two more, (N, C, *) and (O, C / groups, *). */
+/* Checks that x and weight both have two more dims than the spatial ones, (N, C, *) and (O, C /
+ * groups, *). */
 static tern_status check_ranks(const tern_conv_window *w, const tern_shape *x,
                                const tern_shape *weight)
 {
@@ -79,7 +81,7 @@ static tern_status check_ranks(const tern_conv_window *w, const tern_shape *x,
     return TERN_OK;
 }
 
-/* A bias is one number for each channel of the result. */
+/* Checks that a bias has one number for each channel of the result. */
 static tern_status check_bias(const tern_conv_window *w, const char *what, int64_t given,
                               const tern_shape *weight, const tern_tensor *bias, int64_t channels)
 {
@@ -92,8 +94,8 @@ static tern_status check_bias(const tern_conv_window *w, const char *what, int64
                      (long long)channels, TERN_TENSOR_TEXT(bias));
 }
 
-/* Dim 0 of the weight divides into groups. It is the output's channels for a convolution, and
- * the input's for a transposed one. */
+/* Checks that dim 0 of the weight is divisible by the number of groups. It is the output's channels
+ * for a convolution, and the input's for a transposed convolution. */
 static tern_status check_groups(const tern_conv_window *w, const tern_shape *weight)
 {
     long long groups = w->groups;
@@ -111,7 +113,7 @@ static tern_status check_groups(const tern_conv_window *w, const tern_shape *wei
     return TERN_OK;
 }
 
-/* Sizes as "(3 x 3)" for messages. */
+/* Returns sizes as text, such as "(3 x 3)", for messages. */
 typedef struct sizes_text {
     char text[80];
 } sizes_text;
@@ -126,10 +128,10 @@ static sizes_text sizes_of(const int64_t *dims, int ndim)
     return t;
 }
 
-/* out = (in + 2 padding - dilation (window - 1) - 1) / stride + 1, rounded down, for each dim.
- * With padding 'same' the sum of both sides is dilation (window - 1); where that is odd, the
- * end gets one more, as in PyTorch. Sizes are computed with saturation, so that absurd options
- * are refused and do not wrap. */
+/* Sets out = (in + 2 padding - dilation (window - 1) - 1) / stride + 1, rounded down, for each dim.
+ * With padding 'same' the sum of the padding on both sides is dilation (window - 1); if that is
+ * odd, the end gets one more, as in PyTorch. Sizes are computed with saturation, so that very large
+ * options are refused and do not overflow. */
 static tern_status infer_out(const tern_conv_window *w, tern_conv_shape *s)
 {
     int64_t padded[3], kernel[3];
@@ -138,7 +140,7 @@ static tern_status infer_out(const tern_conv_window *w, tern_conv_shape *s)
         kernel[d] = tern_size_add(tern_size_mul(s->dilation[d], s->window[d] - 1), 1);
         int64_t all = w->same ? tern_size_sub(kernel[d], 1) : tern_size_mul(2, s->padding[d]);
         if (w->same)
-            s->padding[d] = all / 2; /* the rest goes to the end */
+            s->padding[d] = all / 2; /* the rest is padding at the end */
         padded[d] = tern_size_add(s->in[d], all);
         fits = fits && padded[d] >= kernel[d] && !tern_size_is_lost(padded[d]);
         some = some && s->window[d] > 0;
@@ -156,7 +158,7 @@ static tern_status infer_out(const tern_conv_window *w, tern_conv_shape *s)
     return TERN_OK;
 }
 
-/* The part of the geometry that options and weight decide. */
+/* Sets the part of the geometry that depends on options and weight only. */
 static void copy_window(const tern_conv_window *w, const tern_shape *weight, tern_conv_shape *s)
 {
     memset(s, 0, sizeof *s);
@@ -167,7 +169,7 @@ static void copy_window(const tern_conv_window *w, const tern_shape *weight, ter
     three_dims(weight, w->ndim, s->window);
 }
 
-/* The geometry of y = conv(x): x (N, C, *), weight (O, C / groups, *), y (N, O, *). */
+/* Sets *out to the geometry of y = conv(x): x (N, C, *), weight (O, C / groups, *), y (N, O, *). */
 tern_status tern_conv_shape_of(const tern_conv_window *w, const tern_shape *x,
                                const tern_shape *weight, const tern_tensor *bias,
                                tern_conv_shape *out)
@@ -191,10 +193,10 @@ tern_status tern_conv_shape_of(const tern_conv_window *w, const tern_shape *x,
     return infer_out(w, out);
 }
 
-/* The size of a transposed convolution's result, the convolution's size solved for `in`:
+/* Sets the size of a transposed convolution's result, from the convolution's size solved for `in`:
  *   in = (out - 1) stride - 2 padding + dilation (window - 1) + output_padding + 1
- * Strides above 1 round the convolution's size down, so that several inputs give the same
- * output; output_padding chooses among them and must stay below the stride or the dilation. */
+ * Strides above 1 round the convolution's size down, so that several inputs have the same output
+ * size; output_padding chooses among them and must be less than the stride or the dilation. */
 static tern_status infer_in(const tern_conv_window *w, tern_conv_shape *s)
 {
     for (int d = 0; d < 3; d++) {
@@ -219,9 +221,9 @@ static tern_status infer_in(const tern_conv_window *w, tern_conv_shape *s)
     return TERN_OK;
 }
 
-/* The geometry of a transposed convolution, written as that of the convolution whose gradient
- * it is: its input is y (N, O, *), its result x (N, C, *). So the weight is (O, C / groups, *)
- * for both. */
+/* Sets *out to the geometry of a transposed convolution, as that of the convolution whose gradient
+ * it is: its input is y (N, O, *), its result x (N, C, *). So the weight is (O, C / groups, *) for
+ * both. */
 tern_status tern_conv_transpose_shape_of(const tern_conv_window *w, const tern_shape *y,
                                          const tern_shape *weight, const tern_tensor *bias,
                                          tern_conv_shape *out)

@@ -1,12 +1,12 @@
-/* conv_run.c -- how a convolution is computed: by the vendor's routine, else as matrix products of
- * columns, else directly.
+/* conv_run.c -- how a convolution is computed: by the vendor's routine, or by matrix products of
+ * columns (im2col), or directly.
  *
- * Columns (im2col): each tap of each channel is a row that holds, for every output, the element of
- * x that it reads. Then
+ * In im2col, each tap of each channel is a row with the element of x that it reads for every
+ * output. Then
  *   y_n = weight columns_n,   dcolumns_n = weight^T dy_n, dweight = sum over n of dy_n columns_n^T
- * and dx gathers from dcolumns. Columns are made for as many images at once as fit COLUMN_BYTES; a
- * kernel of one tap and stride 1 needs none. Groups of few channels are summed directly. The 16-bit
- * types are computed as float32. */
+ * and dx gathers from dcolumns. The columns of as many images as fit in COLUMN_BYTES are computed
+ * at once. A kernel of one tap with stride 1 needs no columns. Groups of few channels are summed
+ * directly. The 16-bit types are computed in float32. */
 #include "ops/convolution/convolution.h"
 #include "ops/copy/copy.h"
 #include "tensor/tensor.h"
@@ -17,34 +17,34 @@ enum { COLUMN_BYTES = 4 << 20, SMALL = 4 };
 typedef struct conv {
     tern_conv_pass pass;
     tern_conv_shape s;
-    int64_t ins, outs, taps; /* elements of a plane of x, of y, and of a kernel */
+    int64_t ins, outs, taps; /* elements of a plane of x, of a plane of y, and of a kernel */
     tern_tensor *x, *weight, *y, *bias;
     tern_place *place;
-    bool last;        /* all are channels_last (memory_format.h) */
-    bool accumulates; /* to what the result is: dx alone, by a vendor's routine or one product */
+    bool last;        /* all tensors are channels_last (memory_format.h) */
+    bool accumulates; /* the result is added to; dx only, by a vendor's routine or one product */
 } conv;
 
-/* The product of three dims. */
+/* Returns the product of three dims. */
 static int64_t volume(const int64_t *dims)
 {
     return dims[0] * dims[1] * dims[2];
 }
 
-/* The tensor that this pass computes; the other two are its inputs. */
+/* Returns the tensor that this pass computes. The other two are its inputs. */
 static tern_tensor *result_of(const conv *c)
 {
     return c->pass == TERN_CONV_Y ? c->y : c->pass == TERN_CONV_X ? c->x : c->weight;
 }
 
-/* ---- directly ---------------------------------------------------------------------------- */
+/* ---- direct computation ------------------------------------------------------------------ */
 
-/* The sums as they are written, without columns; q is a position of the output, t one of the
- * kernel, and i = q stride + t dilation - padding the element of x that they meet:
+/* Computes the sums without columns. q is a position of the output, t a position of the kernel, and
+ * i = q stride + t dilation - padding the element of x that q and t read:
  *   y[n, o, q]       = bias[o] + sum over c, t of weight[o, c, t] x[n, c, i]
- *   dx[n, c, i]      = sum over o and the q, t that meet i of weight[o, c, t] dy[n, o, q]
+ *   dx[n, c, i]      = sum over o and the q, t that read i of weight[o, c, t] dy[n, o, q]
  *   dweight[o, c, t] = sum over n, q of dy[n, o, q] x[n, c, i]
- * c and o are of one group. A group of threads computes a plane of y, a plane of x, or a
- * number of the weight, without atomic additions, so the result is deterministic. */
+ * c and o are channels of one group. A group of threads computes a plane of y, a plane of x, or an
+ * element of the weight, without atomic additions, so the result is deterministic. */
 static tern_status run_direct(const conv *c)
 {
     static const tern_kernel_ref forward = {"convolution", "conv_direct"},
@@ -70,16 +70,17 @@ static tern_status run_direct(const conv *c)
 
 /* ---- columns ----------------------------------------------------------------------------- */
 
-/* Where the columns of some images lie: [channel and tap][image][output]. */
+/* Memory of the columns of some images: [channel and tap][image][output]. */
 typedef struct columns {
     const tern_buffer *buffer;
-    int64_t at, image, row; /* first element; from image to image, row to row */
-    int64_t first, images;  /* which images */
-    bool are_x;             /* x itself serves as its columns */
+    int64_t at, image, row; /* first element; stride of images, of rows */
+    int64_t first, images;  /* the images first to first + images - 1 */
+    bool are_x;             /* x itself is used as its columns */
 } columns;
 
-/* im2col of some images before a product, or its transpose (col2im) after it: every element of
- * x then gathers from the columns that it was copied to, which needs no atomic addition. */
+/* Computes the columns of some images before a product (im2col), or its transpose after the product
+ * (col2im), in which every element of x gathers from the columns that it was copied to. This needs
+ * no atomic addition. */
 static tern_status launch_columns(const conv *c, const tern_tensor *cols, int64_t first,
                                   int64_t images)
 {
@@ -95,11 +96,12 @@ static tern_status launch_columns(const conv *c, const tern_tensor *cols, int64_
                        TERN_ARG_STRUCT(tern_conv_shape, &c->s), tern_arg_i64(images));
 }
 
-/* The matrix product of this pass, for each group of channels, with each = (c / groups) taps:
- *   y:      (o / groups, each) (each, outs) for every image; beta = 1 where y holds the bias
+/* Returns the matrix product of this pass, for each group of channels, with each = (c / groups)
+ * taps:
+ *   y:      (o / groups, each) (each, outs) for every image; beta = 1 if y holds the bias
  *   x:      the weight transposed, (each, o / groups) (o / groups, outs) for every image
  *   weight: (o / groups, images outs) (images outs, each), one reduction over images and
- *   outputs, for which y has its channels in front; beta = 1 adds up the chunks */
+ *   outputs, for which `channels` is y with the channels first; beta = 1 adds up the chunks */
 static tern_gemm product_of(const conv *c, const columns *k, const tern_tensor *channels)
 {
     const tern_conv_shape *s = &c->s;
@@ -148,8 +150,8 @@ static tern_gemm product_of(const conv *c, const columns *k, const tern_tensor *
     return g;
 }
 
-/* A copy of y with channels before images, (o, n, out): its rows are dense over all images, so
- * that dweight is one long product instead of a sum of one for each image. */
+/* Returns a copy of y with channels before images, (o, n, out). Its rows are dense over all images,
+ * so that dweight is one long product instead of a sum of one product per image. */
 static tern_tensor *channels_first(const conv *c)
 {
     const tern_conv_shape *s = &c->s;
@@ -166,7 +168,8 @@ static tern_tensor *channels_first(const conv *c)
     return NULL;
 }
 
-/* y = bias, or y += bias, broadcast over images and positions by a stride of 0. */
+/* Computes y = bias, or y += bias if `add`. The bias is broadcast over images and positions by a
+ * stride of 0. */
 static tern_status write_bias(const conv *c, bool add)
 {
     tern_shape shape = {3, {c->s.n, c->s.o, c->outs}};
@@ -184,7 +187,7 @@ static tern_status write_bias(const conv *c, bool add)
     return status;
 }
 
-/* One chunk of images: columns and then the product, or for dx the product and then the
+/* Computes one chunk of images: columns and then the product, or for dx the product and then the
  * gather. */
 static tern_status run_chunk(const conv *c, columns *k, const tern_tensor *cols,
                              const tern_tensor *channels)
@@ -197,8 +200,8 @@ static tern_status run_chunk(const conv *c, columns *k, const tern_tensor *cols,
     return k->are_x || !back ? TERN_OK : launch_columns(c, cols, k->first, k->images);
 }
 
-/* A 1 x 1 kernel with stride 1 and no padding, also none of a transposed convolution's output: x is
- * its own columns, and nothing is copied. */
+/* Returns whether the kernel is 1 x 1 with stride 1 and no padding, and also no padding of a
+ * transposed convolution's output. Then x is its own columns, and nothing is copied. */
 static bool is_pointwise(const tern_conv_shape *s)
 {
     for (int d = 0; d < 3; d++)
@@ -207,9 +210,9 @@ static bool is_pointwise(const tern_conv_shape *s)
     return true;
 }
 
-/* All images in chunks whose columns fit COLUMN_BYTES, so that they are still in the cache
- * when the product reads them. x serves as its own columns where the kernel is pointwise; for
- * dweight only with one image, since there the columns must be dense over the images. */
+/* Computes all images in chunks whose columns fit in COLUMN_BYTES, so that the columns are still in
+ * the cache when the product reads them. x is used as its own columns if the kernel is pointwise;
+ * for dweight only with one image, since the columns must be dense over the images there. */
 static tern_status run_columns(const conv *c)
 {
     const tern_conv_shape *s = &c->s;
@@ -245,10 +248,10 @@ static tern_status run_columns(const conv *c)
     return status;
 }
 
-/* ---- which way --------------------------------------------------------------------------- */
+/* ---- choice of the algorithm ------------------------------------------------------------- */
 
-/* The vendor's routine, if there is one and it takes this convolution. Some that don't take a bias
- * leave it to be added afterwards. */
+/* Computes the convolution by the vendor's routine, if there is one that supports it; otherwise
+ * *taken is false. If the routine does not support a bias, the bias is added afterwards. */
 static tern_status run_vendor(const conv *c, bool *taken)
 {
     tern_convolution v = {.dtype = c->x->dtype,
@@ -270,9 +273,8 @@ static tern_status run_vendor(const conv *c, bool *taken)
     return *taken ? write_bias(c, true) : TERN_OK;
 }
 
-/* Depthwise convolutions and others with few channels a group would make products too small to
- * be worth it and are summed directly, as those of integers are, which wrap around; everything else
- * goes through columns. */
+/* Returns whether to sum directly: for depthwise convolutions and others with few channels per
+ * group, whose matrix products would be too small, and for integers, whose sums wrap around. */
 static bool is_direct(const conv *c)
 {
     const tern_conv_shape *s = &c->s;
@@ -285,7 +287,8 @@ static tern_status run_without_vendor(const conv *c)
     return is_direct(c) ? run_direct(c) : run_columns(c);
 }
 
-/* x in float32; filled only where it is an input. */
+/* Returns a float32 tensor like x, which the caller releases, with the values of x if `fill` (x is
+ * an input). */
 static tern_tensor *as_f32(const tern_tensor *x, bool fill)
 {
     tern_shape shape = tern_shape_of(x);
@@ -297,8 +300,8 @@ static tern_tensor *as_f32(const tern_tensor *x, bool fill)
     return y;
 }
 
-/* Half precision where no routine takes it: the inputs are converted to float32 and the result
- * is rounded once. The vendor is asked again, since it may take the float32 form. */
+/* Computes half precision that no routine supports: the inputs are converted to float32 and the
+ * result is rounded once. The vendor's routine is tried again, since it may support float32. */
 static tern_status run_half_precision(const conv *c)
 {
     conv wide = *c;
@@ -323,7 +326,7 @@ static tern_status run_half_precision(const conv *c)
     return status;
 }
 
-/* A sum over nothing: zeros, or the bias. */
+/* Computes a sum over nothing: zeros, or the bias. */
 static tern_status run_empty(const conv *c)
 {
     tern_tensor *result = result_of(c);
@@ -344,7 +347,8 @@ static conv conv_of(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *
                   .place = x->storage->place};
 }
 
-/* A new tensor like x, in rows, filled where it is an input. */
+/* Returns a new contiguous tensor like x, which the caller releases, with the values of x if `fill`
+ * (x is an input). */
 static tern_tensor *in_rows(const tern_tensor *x, bool fill)
 {
     tern_shape shape = tern_shape_of(x);
@@ -356,7 +360,8 @@ static tern_tensor *in_rows(const tern_tensor *x, bool fill)
     return y;
 }
 
-/* All are channels_last: by the vendor's routine for that, else in copies in rows. */
+/* Computes a convolution of channels_last tensors: by the vendor's routine for that format, or in
+ * contiguous copies. */
 static tern_status run_last(const conv *c)
 {
     bool taken = false;
@@ -386,7 +391,7 @@ static tern_status run_last(const conv *c)
     return status;
 }
 
-/* The vendor first, for it is the fastest where it exists. */
+/* The vendor's routine is tried first, since it is the fastest. */
 tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *x,
                           tern_tensor *weight, tern_tensor *y, tern_tensor *bias,
                           bool channels_last)

@@ -1,8 +1,8 @@
-/* convolution.c -- convolutions, transposed ones, and their gradients.
+/* convolution.c -- convolutions, transposed convolutions, and their gradients.
  *
- * y = x * weight is linear in both, and so are its two gradients: dx = y' * weight (which is the
- * transposed convolution) and dweight = x * y'. The gradients of each of the three are the other
- * two, so that any order of differentiation stays among them. */
+ * y = x * weight is linear in x and in weight, and so are its two gradients: dx = y' * weight
+ * (which is the transposed convolution) and dweight = x * y'. The gradients of each of the three
+ * operations are the other two, so that derivatives of any order are composed of these three. */
 #include "ops/convolution/convolution.h"
 #include "base/option.h"
 #include "tensor/fuse/fuse.h"
@@ -11,13 +11,13 @@
 typedef struct conv_attributes {
     tern_conv_shape shape;
     int ndim;
-    bool last; /* all are channels_last */
+    bool last; /* all tensors are channels_last */
     const char *function;
 } conv_attributes;
 
 /* ---- shapes ------------------------------------------------------------------------------ */
 
-/* (a, b, *) with the last ndim of three spatial dims. */
+/* Returns the shape (a, b, *) with the last ndim of three spatial dims. */
 static tern_shape with_dims(int64_t a, int64_t b, const int64_t *dims, int ndim)
 {
     tern_shape shape = {2 + ndim, {a, b}};
@@ -40,7 +40,7 @@ static tern_shape y_shape(const conv_attributes *at)
     return with_dims(at->shape.n, at->shape.o, at->shape.out, at->ndim);
 }
 
-/* One result of the inputs' common dtype; x, weight and bias must agree. */
+/* Infers one result with the inputs' dtype. x, weight and bias must have the same dtype. */
 static tern_status infer(tern_call *call, tern_shape (*shape_of)(const conv_attributes *at))
 {
     const conv_attributes *at = call->attributes;
@@ -74,7 +74,7 @@ static tern_status infer_weight(tern_call *call)
 
 /* ---- forward: inputs (x, weight, bias), (y, weight) and (x, y) ------------------------------ */
 
-/* y = conv(x, weight) + bias. */
+/* Computes y = conv(x, weight) + bias. */
 static tern_status forward_y(tern_call *call)
 {
     const conv_attributes *at = call->attributes;
@@ -82,7 +82,7 @@ static tern_status forward_y(tern_call *call)
                          call->in[2], at->last);
 }
 
-/* x = conv_transpose(y, weight), the gradient of conv with respect to x. */
+/* Computes x = conv_transpose(y, weight), the gradient of conv with respect to x. */
 static tern_status forward_x(tern_call *call)
 {
     const conv_attributes *at = call->attributes;
@@ -90,7 +90,7 @@ static tern_status forward_x(tern_call *call)
                          at->last);
 }
 
-/* weight = the correlation of x and y, the gradient of conv with respect to the weight. */
+/* Computes weight = the correlation of x and y, the gradient of conv with respect to the weight. */
 static tern_status forward_weight(tern_call *call)
 {
     const conv_attributes *at = call->attributes;
@@ -98,8 +98,8 @@ static tern_status forward_weight(tern_call *call)
                          at->last);
 }
 
-/* Each map is bilinear: the gradient of one input needs only the other one, so an input is
- * saved only where the other one requires a gradient. Frozen weights keep no activations. */
+/* Each map is bilinear: the gradient of one input needs only the other input, so an input is saved
+ * only if the other one requires a gradient. With frozen weights no activations are saved. */
 static uint32_t saves(const tern_call *call)
 {
     return (call->in[1]->requires_grad ? TERN_SAVE_IN(0) : 0) |
@@ -109,11 +109,11 @@ static uint32_t saves(const tern_call *call)
 static tern_tensor *make_y(const conv_attributes *at, tern_tensor *x, tern_tensor *weight,
                            tern_tensor *bias);
 static tern_tensor *make_x(const conv_attributes *at, tern_tensor *y, tern_tensor *weight);
-/* grad_out: where it is to lie; NULL: anywhere. */
+/* The result is written to grad_out unless that is NULL. */
 static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y,
                                 tern_tensor *grad_out);
 
-/* x in the format of this call. */
+/* Returns x in the memory format of this call. */
 static tern_tensor *as_it_lies(const conv_attributes *at, tern_tensor *x)
 {
     return at->last && x ? tern_to_memory_format(x, at->ndim == 2 ? TERN_CHANNELS_LAST
@@ -122,14 +122,14 @@ static tern_tensor *as_it_lies(const conv_attributes *at, tern_tensor *x)
 }
 
 /* dbias[o] = sum over images and positions of dy[n, o, q], in two steps: the positions are
- * contiguous in memory, and one reduction over dims 0 and 2 would read with strides. Half
- * precision is summed in float32. */
+ * contiguous in memory, and one reduction over dims 0 and 2 would read with strides. Half precision
+ * is summed in float32. */
 static tern_tensor *bias_gradient(const conv_attributes *at, tern_tensor *dy)
 {
     tern_dtype dtype = tern_dtype_of(dy);
     if (tern_dtype_is_half(dtype))
         dy = tern_to_dtype(dy, TERN_F32);
-    if (at->last) /* columns of a matrix */
+    if (at->last) /* the channels are columns of a matrix */
         return tern_to_dtype(
             tern_sum_dim(tern_reshape(tern_movedim(dy, TERN_DIMS(1), TERN_DIMS(-1)),
                                       TERN_SHAPE(-1, at->shape.o)),
@@ -140,7 +140,8 @@ static tern_tensor *bias_gradient(const conv_attributes *at, tern_tensor *dy)
     return tern_to_dtype(tern_sum_dim(planes, TERN_DIMS(0), false), dtype);
 }
 
-/* dx is added to what came to x before, where the device's routine can and nobody else has that. */
+/* Adds dx to the gradient of x that is already there, if the device's routine can and no other
+ * tensor shares that gradient's memory. */
 static tern_status add_dx(tern_gradient *g, tern_tensor *dy)
 {
     const conv_attributes *at = g->attributes;
@@ -231,8 +232,8 @@ static const tern_op weight_op = {.name = "convolution_weight",
                                   .forward = forward_weight,
                                   .backward = backward_weight};
 
-/* The attributes for two inputs, which are brought to one format: channels_last where one of them
- * is. */
+/* Returns the attributes for two inputs, and converts these to one memory format: channels_last if
+ * one of them has it. */
 static conv_attributes bring(const conv_attributes *at, tern_tensor **in)
 {
     conv_attributes own = *at;
@@ -248,7 +249,7 @@ static tern_tensor *make_y(const conv_attributes *at, tern_tensor *x, tern_tenso
                            tern_tensor *bias)
 {
     if (bias && !(bias = tern_contiguous(bias)))
-        return NULL; /* not an absent one */
+        return NULL; /* contiguous failed; NULL would mean no bias */
     tern_tensor *in[] = {x, weight, bias};
     const conv_attributes own = bring(at, in);
     return tern_apply(&y_op, in, 3, &own, sizeof own);
@@ -283,7 +284,7 @@ static tern_status read_options(const tern_conv_function_options *options, tern_
                            "tern_named_padding");
 }
 
-/* An input without a batch becomes a batch of one. */
+/* Returns an input without a batch dim as a batch of one, and any other input unchanged. */
 static tern_tensor *batched(tern_tensor *x, int ndim, bool *alone)
 {
     *alone = x && x->ndim == ndim + 1;
@@ -297,8 +298,8 @@ static bool given(tern_tensor *x, tern_tensor *weight, const char *function)
     return x && weight;
 }
 
-/* y[n, o, q] = bias[o] + sum over c, t of weight[o, c, t] x[n, c, q stride + t dilation -
- * padding], the cross-correlation that the field calls convolution. */
+/* Returns y[n, o, q] = bias[o] + sum over c, t of weight[o, c, t] x[n, c, q stride + t dilation -
+ * padding], the cross-correlation that is called convolution in deep learning. */
 static tern_tensor *conv(tern_tensor *x, tern_tensor *weight, tern_tensor *bias,
                          const tern_conv_function_options *options, int ndim, const char *function)
 {
@@ -312,13 +313,13 @@ static tern_tensor *conv(tern_tensor *x, tern_tensor *weight, tern_tensor *bias,
     if (!x || tern_conv_shape_of(&w, &xs, &ws, bias, &at.shape) != TERN_OK)
         return NULL;
     if (bias && options && options->named_padding && !(bias = tern_to_dtype(bias, x->dtype)))
-        return NULL; /* PyTorch compares types where padding is numbers alone */
+        return NULL; /* PyTorch compares the dtypes if padding is given as numbers only */
     tern_tensor *y = make_y(&at, x, weight, bias);
     return alone ? tern_squeeze_dim(y, 0) : y;
 }
 
-/* x + bias, one number for each channel, in x's type: in one and two dims PyTorch adds it in place,
- * to any but bfloat16. */
+/* Returns x + bias, one number for each channel, in x's dtype. In one and two dims PyTorch adds the
+ * bias in place, so its dtype may differ unless x is bfloat16. */
 static tern_tensor *add_bias(const conv_attributes *at, tern_tensor *x, tern_tensor *bias)
 {
     const int64_t ones[3] = {1, 1, 1};
@@ -334,9 +335,9 @@ static tern_tensor *add_bias(const conv_attributes *at, tern_tensor *x, tern_ten
     return tern_to_dtype(tern_add(x, bias), tern_dtype_of(x));
 }
 
-/* The gradient of a convolution as an operation of its own: each element of y, times the
- * kernel, is added into x at q stride + t dilation - padding. The bias is one of x's channels
- * and is added by itself, since the pass that makes dx has none. */
+/* Returns the gradient of a convolution as an operation: each element of y, times the kernel, is
+ * added to x at q stride + t dilation - padding. The bias, one number for each channel of x, is
+ * added by a separate operation, since the pass that computes dx has none. */
 static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_tensor *bias,
                                    const tern_conv_transpose_function_options *options, int ndim,
                                    const char *function)

@@ -1,4 +1,5 @@
-/* convolution.h -- the geometry of a convolution, and the three linear maps that it is made of. */
+/* convolution.h -- the geometry of a convolution, and the three linear maps of which it
+ * consists. */
 #ifndef TERN_SRC_OPS_CONVOLUTION_H
 #define TERN_SRC_OPS_CONVOLUTION_H
 #include "device/device.h"
@@ -7,7 +8,8 @@
 #include "shapes.h"
 #include <tern/ops.h>
 
-/* What the functions are given, in three dims; the leading ones stand for what is not there. */
+/* The arguments of a convolution in three dims. Leading dims that the convolution lacks have
+ * defaults. */
 typedef struct tern_conv_window {
     const char *function; /* "tern_conv2d" */
     int ndim;             /* spatial dims: 1, 2 or 3 */
@@ -16,12 +18,14 @@ typedef struct tern_conv_window {
     bool same;
 } tern_conv_window;
 
-/* Numbers of a list for the last ndim of three dims: none given is `otherwise`, one is for all. */
+/* Reads a list of numbers for the last ndim of three dims. An empty list gives `otherwise`; one
+ * number is used for all dims. */
 tern_status tern_conv_numbers(const tern_shape *list, int ndim, int64_t otherwise, const char *name,
                               const char *function, int64_t out[3]);
 
-/* The geometry of x (N, C, *) by weight (O, C / groups, *), or of y (N, O, *) by weight (O,
- * C / groups, *) into x for a transposed one; errors in PyTorch's words. bias may be NULL. */
+/* Set *out to the geometry of the convolution of x (N, C, *) with weight (O, C / groups, *), or of
+ * the transposed convolution of y (N, O, *) with weight (O, C / groups, *). Errors have PyTorch's
+ * messages. bias may be NULL. */
 tern_status tern_conv_shape_of(const tern_conv_window *w, const tern_shape *x,
                                const tern_shape *weight, const tern_tensor *bias,
                                tern_conv_shape *out);
@@ -29,14 +33,14 @@ tern_status tern_conv_transpose_shape_of(const tern_conv_window *w, const tern_s
                                          const tern_shape *weight, const tern_tensor *bias,
                                          tern_conv_shape *out);
 
-/* Compute y from x and weight (and bias, or NULL), x from y and weight, or weight from x and y. All
- * are dense, or all but bias channels_last, of one type that is not bool; of integers there is no
- * weight to compute. */
+/* Computes y from x and weight (and bias, or NULL), x from y and weight, or weight from x and y.
+ * All tensors are dense, or all but bias are channels_last, and have one dtype other than bool. For
+ * integers, weight can't be computed. */
 tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *x,
                           tern_tensor *weight, tern_tensor *y, tern_tensor *bias,
                           bool channels_last);
-/* x += what would be computed, where a vendor does that or it is one product; else *taken is
- * false. */
+/* Adds the gradient of x to x, if a vendor's routine supports that or if it is one matrix product;
+ * otherwise *taken is false. */
 tern_status tern_conv_add_x(const tern_conv_shape *s, tern_tensor *x, tern_tensor *weight,
                             tern_tensor *y, bool *taken);
 

@@ -7,11 +7,11 @@
 
 typedef struct columns_attributes {
     tern_window window;
-    int64_t size[3]; /* of an image; as many as the window has dims */
+    int64_t size[3]; /* size of an image, with as many dims as the window */
 } columns_attributes;
 
-/* How many windows fit along dim d of `size` elements:
- *   (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down; 0 where none
+/* Returns the number of windows that fit along dim d of `size` elements:
+ *   (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down; 0 if none
  *   fits. */
 static int64_t window_count(const tern_window *w, int d, int64_t size)
 {
@@ -21,8 +21,8 @@ static int64_t window_count(const tern_window *w, int d, int64_t size)
     return extent < 0 ? 0 : tern_size_add(tern_size_div(extent, w->stride[d]), 1);
 }
 
-/* The geometry for the kernels, right-aligned in three dims, of dense images (batch, channels,
- * size...) and dense columns (batch, channels window, count). */
+/* Returns the geometry for the kernels, right-aligned in three dims, of dense images (batch,
+ * channels, size...) and dense columns (batch, channels window, count). */
 static tern_columns columns_make(const tern_window *w, int64_t batch, int64_t channels,
                                  const int64_t *size)
 {
@@ -55,7 +55,7 @@ static tern_columns columns_for(const columns_attributes *at, int64_t batch, int
     return columns_make(&at->window, batch, channels, at->size);
 }
 
-/* How many elements a window has. */
+/* Returns the number of elements in a window. */
 static int64_t window_size(const tern_window *w)
 {
     int64_t n = 1;
@@ -64,8 +64,9 @@ static int64_t window_size(const tern_window *w)
     return n;
 }
 
-/* One thread for each element of the result. fold, too, gathers: every pixel sums the windows
- * it is in, so that no atomic addition is needed. A result without input is 0. */
+/* Launches one thread for each element of the result. fold gathers too: every pixel sums the
+ * windows that contain it, so that no atomic addition is needed. The result of an empty input is
+ * 0. */
 static tern_status launch_columns(tern_call *call, const tern_kernel_ref *kernel,
                                   const tern_columns *c)
 {
@@ -91,7 +92,8 @@ static tern_status unfold_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* y[n, (c, t), w] = x[n, c, w stride + t dilation - padding], 0 outside of the image (im2col). */
+/* Computes y[n, (c, t), w] = x[n, c, w stride + t dilation - padding], 0 outside of the image
+ * (im2col). */
 static tern_status unfold_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"convolution", "unfold"};
@@ -121,9 +123,9 @@ static tern_status fold_infer(tern_call *call)
     return tern_shape_numel(&shape, "tern_fold") < 0 ? tern_last_status() : TERN_OK;
 }
 
-/* y[n, c, i] = the sum of x[n, (c, t), w] over all windows w and taps t with w stride + t
- * dilation - padding = i (col2im). It is unfold's transpose, not its inverse: elements in
- * several windows are counted that often. */
+/* Computes y[n, c, i] = the sum of x[n, (c, t), w] over all windows w and taps t with w stride + t
+ * dilation - padding = i (col2im). This is unfold's transpose, not its inverse: an element in
+ * several windows is counted once for each. */
 static tern_status fold_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"convolution", "fold"};
@@ -131,7 +133,8 @@ static tern_status fold_forward(tern_call *call)
     return launch_columns(call, &kernel, &c);
 }
 
-/* x (N, C, size...) -> (N, C * kernel..., windows), differentiable; bools as numbers. */
+/* Returns x (N, C, size...) as (N, C * kernel..., windows), differentiable. Bools are converted to
+ * numbers. */
 static tern_tensor *columns_of(tern_tensor *x, const tern_window *window);
 
 /* The transpose of fold is unfold: dx = unfold(dy). */
@@ -165,7 +168,7 @@ static tern_tensor *columns_of(tern_tensor *x, const tern_window *window)
     return tern_apply(&unfold_op, &x, 1, &at, sizeof at);
 }
 
-/* fold for the gradient of unfold, and for the public function. */
+/* Returns fold of x, for the gradient of unfold and for the public function. */
 tern_tensor *tern_columns_sum(tern_tensor *x, const tern_window *window, const int64_t *size)
 {
     if (!(x = tern_contiguous(x)))
@@ -180,7 +183,8 @@ tern_tensor *tern_columns_sum(tern_tensor *x, const tern_window *window, const i
 
 /* ---- public functions: images of two dims ------------------------------------------------ */
 
-/* One number for both dims, two, or none where there is a default; each at least `least`. */
+/* Reads one number for both dims, two numbers, or no numbers if there is a default (none >= 0).
+ * Each must be at least `least`. */
 static tern_status pair(const tern_shape *given, int64_t none, int64_t least, int64_t out[3],
                         const char *name, const char *function)
 {
@@ -209,7 +213,7 @@ static tern_status read_window(tern_shape kernel_size, const tern_unfold_options
     return pair(&o->stride, 1, 1, w->stride, "stride", function);
 }
 
-/* The windows of x as columns; without a batch dim x is a batch of one. */
+/* Returns the windows of x as columns. Without a batch dim x is a batch of one. */
 tern_tensor *tern_unfold(tern_tensor *x, tern_shape kernel_size, const tern_unfold_options *options)
 {
     tern_window w;
@@ -242,7 +246,8 @@ tern_tensor *tern_unfold(tern_tensor *x, tern_shape kernel_size, const tern_unfo
     return tern_squeeze_dim(columns_of(tern_unsqueeze(x, 0), &w), 0);
 }
 
-/* Columns summed into images of output_size; without a batch dim x is a batch of one. */
+/* Returns the columns summed into images of output_size. Without a batch dim x is a batch of
+ * one. */
 tern_tensor *tern_fold(tern_tensor *x, tern_shape output_size, tern_shape kernel_size,
                        const tern_unfold_options *options)
 {
