@@ -1,4 +1,5 @@
-/* copy.c -- copies: to another type, another device, dense; fills; writes in place. */
+/* copy.c -- copies to another dtype, to another device or to dense memory; fills; in-place
+ * copies. */
 #include "ops/copy/copy.h"
 #include "ops/elementwise/nd_index.h"
 #include "tensor/fuse/fuse.h"
@@ -10,7 +11,7 @@
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* ---- to another type, dense, elsewhere --------------------------------------------------- */
+/* ---- copies to another dtype, dense copies, copies to another device --------------------- */
 
 /* y = x in another dtype; dx = dy in the dtype of x. */
 static tern_status cast_infer(tern_call *call)
@@ -20,7 +21,7 @@ static tern_status cast_infer(tern_call *call)
     call->result[0].dtype = *dtype;
     call->result[0].shape = tern_shape_of(call->in[0]);
     call->channels_last = tern_is_channels_last(call->in[0]);
-    return TERN_OK; /* float64 on a device without it is refused before */
+    return TERN_OK; /* float64 on a device without it is refused earlier */
 }
 
 static tern_status copy_forward(tern_call *call)
@@ -28,8 +29,7 @@ static tern_status copy_forward(tern_call *call)
     return tern_copy_elements(call->out[0], call->in[0]);
 }
 
-/* The backward needs nothing of the input but its dtype, which is kept here: x itself is not
- * saved. */
+/* The backward needs only the dtype of the input, which is stored here: x itself is not saved. */
 typedef struct cast_attributes {
     tern_dtype to, from;
 } cast_attributes;
@@ -69,7 +69,7 @@ static tern_status clone_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* dy is passed on as it is, not copied. */
+/* dy is passed on without a copy. */
 static tern_status pass_backward(tern_gradient *g)
 {
     g->din[0] = g->dout[0];
@@ -115,7 +115,7 @@ tern_tensor *tern_contiguous_for(tern_tensor *x, const char *function)
     return x && x->contiguous && !tern_handle_is_gone(&x->handle) ? x : copied(x, function);
 }
 
-/* x itself where it is dense in row-major order, else a copy. */
+/* Returns x itself if it is dense in row-major order, else a copy. */
 tern_tensor *tern_contiguous(tern_tensor *x)
 {
     return tern_contiguous_for(x, "tern_contiguous");
@@ -149,13 +149,13 @@ tern_tensor *tern_to_memory_format(tern_tensor *x, tern_memory_format format)
     return tern_apply(&last_op, &x, 1, NULL, 0);
 }
 
-/* Between devices: the call runs on the source's place, its result lies on the target's. */
+/* A copy between devices: the call runs on the source's device, the result is on the target's. */
 typedef struct move_attributes {
     tern_place *to, *from;
-    bool non_blocking; /* returns before the copy is done, where it can */
+    bool non_blocking; /* return before the copy is complete, if possible */
 } move_attributes;
 
-/* dx = dy on the device that x is on. */
+/* dx = dy on the device of x. */
 static tern_status move_backward(tern_gradient *g)
 {
     const move_attributes *at = g->attributes;
@@ -163,8 +163,8 @@ static tern_status move_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* A copy of bytes, as x is dense. non_blocking returns before it is done where x is in pinned
- * memory. */
+/* Copies the bytes of x, which is dense. With non_blocking it returns before the copy is complete
+ * if x is in pinned memory. */
 static tern_status move_forward(tern_call *call)
 {
     tern_tensor *x = call->in[0], *y = call->out[0];
@@ -180,7 +180,7 @@ static tern_status move_infer(tern_call *call)
 {
     const move_attributes *at = call->attributes;
     TERN_TRY(clone_infer(call));
-    call->place = at->to; /* where the result is allocated */
+    call->place = at->to; /* device on which the result is allocated */
     return TERN_OK;
 }
 
@@ -190,7 +190,7 @@ static const tern_op move_op = {.name = "to",
                                 .forward = move_forward,
                                 .backward = move_backward};
 
-/* x on another device, dense there; x itself where it is on that device. */
+/* Returns a dense copy of x on another device, or x itself if x is on that device. */
 static tern_tensor *move(tern_tensor *x, const char *device, bool non_blocking,
                          const char *function)
 {
@@ -223,8 +223,8 @@ bool tern_is_pinned(const tern_tensor *x)
     return x && x->storage->block && x->storage->block->pinned;
 }
 
-/* A copy in page-locked memory of the host, from which a device copies without waiting; x itself
- * where no device pins memory. */
+/* Returns a copy of x in page-locked host memory, from which a device copies asynchronously, or x
+ * itself if no device pins memory. */
 tern_tensor *tern_pin_memory(tern_tensor *x)
 {
     if (!tern_given(x, "tern_pin_memory", "x"))
@@ -256,8 +256,8 @@ tern_tensor *tern_pin_memory(tern_tensor *x)
 
 /* ---- in place ---------------------------------------------------------------------------- */
 
-/* x = src, broadcast and converted, in place; dsrc = dy in the dtype of src, and what x held
- * before gets no gradient. */
+/* x = src, broadcast and converted, in place. dsrc = dy in the dtype of src; the previous value of
+ * x gets no gradient. */
 static tern_status copy_in_infer(tern_call *call)
 {
     tern_shape to = tern_shape_of(call->in[0]), from = tern_shape_of(call->in[1]), both;
@@ -297,14 +297,14 @@ static const tern_op copy_in_op = {.name = "copy",
                                    .forward = copy_in_forward,
                                    .backward = copy_in_backward};
 
-/* A source on another device is moved first, in its own dtype. */
+/* Copies src to x in place. A source on another device is first moved, in its own dtype. */
 static tern_tensor *copy_in(tern_tensor *x, const tern_tensor *src, bool non_blocking,
                             const char *function)
 {
     if (!tern_given(x, function, "x") || !tern_given(src, function, "src"))
         return NULL;
     tern_tensor *from;
-    memcpy(&from, &src, sizeof src); /* only its graph's reference count changes */
+    memcpy(&from, &src, sizeof src); /* only the reference count of src's graph changes */
     from = move(from, tern_device(x), non_blocking, function);
     if (!from)
         return NULL;
@@ -327,7 +327,7 @@ static const tern_kernel_ref fill_kernel = {"copy", "fill"};
 
 static tern_status fill(tern_tensor *y, tern_scalar value);
 
-/* By way of one element of a type that is computed in. */
+/* Fills a tensor of a storage-only dtype by converting one element of a dtype with arithmetic. */
 static tern_status fill_stored(tern_tensor *y, tern_scalar value)
 {
     tern_dtype by;
@@ -341,8 +341,9 @@ static tern_status fill_stored(tern_tensor *y, tern_scalar value)
     return status;
 }
 
-/* A dense fill with 0 is a fill of bytes; -0 is not, as its sign bit is set. Few elements are
- * written from here where a kernel is compiled at its first launch. */
+/* Fills y with value. A dense fill with 0 is a fill of bytes; with -0 it is not, since the sign bit
+ * of -0 is set. Few elements are copied from the host on devices that compile a kernel at its first
+ * launch. */
 static tern_status fill(tern_tensor *y, tern_scalar value)
 {
     if (y->contiguous && tern_scalar_to_real(value) == 0 && !signbit(tern_scalar_to_real(value)))
@@ -370,14 +371,15 @@ static tern_status fill_forward(tern_call *call)
     return call->out[0]->numel == 0 ? TERN_OK : fill(call->out[0], *value);
 }
 
-/* Whether a dtype can hold a value by the rules of PyTorch: unsigned integers also take a
+/* Returns whether a dtype can hold a value by PyTorch's rules: unsigned integers also accept a
  * negative integer that wraps around once. */
 static bool holds(tern_dtype dtype, tern_scalar value)
 {
     double v = tern_scalar_to_real(value), greatest = tern_dtype_rows[dtype].greatest;
     bool real = value.kind == TERN_SCALAR_REAL;
     if (tern_dtype_in(dtype, TERN_SET_BOOLS) || (!real && greatest > 0x1p62) ||
-        dtype == TERN_F8_E4M3FN || dtype == TERN_F8_E5M2) /* which take what is beyond them */
+        dtype == TERN_F8_E4M3FN || dtype == TERN_F8_E5M2) /* float8 accepts values out of its
+                                                           * range */
         return true;
     if (!isfinite(v))
         return tern_dtype_in(dtype, TERN_SET_FLOATS);

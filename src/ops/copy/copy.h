@@ -1,15 +1,16 @@
-/* copy.h -- copies of elements, and numbers of types that are only stored. */
+/* copy.h -- copies of elements, and numbers of storage-only dtypes. */
 #ifndef TERN_SRC_OPS_COPY_H
 #define TERN_SRC_OPS_COPY_H
 #include <tern/tensor.h>
 
-/* y = x, which broadcasts, for any strides and dtypes of one device. */
+/* Copies x, which broadcasts, to y, for any strides and dtypes on one device. */
 tern_status tern_copy_elements(tern_tensor *y, const tern_tensor *x);
-/* A number as the type that holds the values of a stored one: *by, and what kernels of it get. */
+/* Returns a number for kernels of a storage-only dtype, and sets *by to the dtype that holds its
+ * values. */
 tern_scalar tern_stored_number(tern_dtype stored, tern_scalar value, tern_dtype *by);
-/* tern_contiguous, whose errors name the function that it is for. */
+/* Returns tern_contiguous of x. Errors name `function`. */
 tern_tensor *tern_contiguous_for(tern_tensor *x, const char *function);
-/* int64 in the order of x's uint64: what comparisons read. */
+/* Returns int64 numbers in the same order as x's uint64 numbers, for comparisons. */
 tern_tensor *tern_ordered(tern_tensor *x);
 
 #endif

@@ -1,17 +1,17 @@
-/* copy_elements.c -- y = x for any strides and types of one device.
+/* copy_elements.c -- y = x for any strides and dtypes on one device.
  *
- * Types that are only stored are moved, and brought to and from those that are computed in: each
- * has one type that holds all its values, to and from which there is a kernel; any other conversion
- * goes by way of that type. uint64 has none: integers take its bits, reals are computed of it
- * directly. */
+ * Storage-only dtypes can be moved, and converted to and from dtypes with arithmetic. Each has one
+ * such dtype that holds all its values, with a kernel in each direction; any other conversion goes
+ * through that dtype. uint64 has none: conversions to integers keep its bits, conversions to
+ * floating point are computed directly. */
 #include "ops/copy/copy.h"
 #include "ops/elementwise/nd_index.h"
 #include "tensor/tensor.h"
 #include <string.h>
 
-/* ---- types that are only stored ---------------------------------------------------------- */
+/* ---- storage-only dtypes ----------------------------------------------------------------- */
 
-/* By way of a dense tensor of another type. */
+/* Copies x to y through a dense tensor of another dtype. */
 static tern_status copy_by(tern_tensor *y, const tern_tensor *x, tern_dtype by)
 {
     tern_shape shape = tern_shape_of(x);
@@ -23,7 +23,7 @@ static tern_status copy_by(tern_tensor *y, const tern_tensor *x, tern_dtype by)
     return status;
 }
 
-/* How an argument is called by kernels that are written for elements of that width. */
+/* Returns x as an argument of kernels for elements of its size. */
 static tern_arg argument(tern_role role, const tern_tensor *x)
 {
     bool byte = x->dtype == TERN_F8_E4M3FN || x->dtype == TERN_F8_E5M2;
@@ -43,7 +43,7 @@ static tern_status run(const tern_kernel_ref *kernel, tern_dtype by, tern_tensor
                        TERN_ARG_STRUCT(tern_nd_index, &w));
 }
 
-/* Elements of one width as they are. */
+/* Copies elements of one size without conversion. */
 static tern_status move_elements(tern_tensor *y, const tern_tensor *x)
 {
     static const tern_kernel_ref two_bytes = {"copy_stored", "move"}, bytes = {"copy", "copy_u8"},
@@ -57,7 +57,7 @@ static tern_status move_elements(tern_tensor *y, const tern_tensor *x)
                tern_arg_as(TERN_ROLE_IN, mover, x));
 }
 
-/* The type by way of which a stored one becomes another, or the reverse. */
+/* Returns the dtype through which a storage-only dtype is converted to or from another dtype. */
 static tern_dtype way(tern_dtype stored, tern_dtype other)
 {
     if (stored != TERN_U64 || !tern_dtype_is_floating_point(other))
@@ -90,7 +90,7 @@ static tern_status copy_stored(tern_tensor *y, const tern_tensor *x)
                argument(TERN_ROLE_IN, x));
 }
 
-/* ---- the kernel: y = x for any strides and types of one device --------------------------- */
+/* ---- the kernel: y = x for any strides and dtypes on one device -------------------------- */
 
 /* One kernel for each source dtype, compiled for each destination dtype. */
 static const tern_kernel_ref copy_from[] = {
@@ -99,9 +99,9 @@ static const tern_kernel_ref copy_from[] = {
 #undef X
 };
 
-/* y = x where both are contiguous, but along different dims: tiles of 32 x 32 or 64 x 64 go through
- * local memory, so that both the reads and the writes are coalesced. Elements are only moved, so
- * one dtype of each size serves for all. */
+/* Computes y = x if both are contiguous, but along different dims. Tiles of 32 x 32 or 64 x 64 go
+ * through local memory, so that both the reads and the writes are coalesced. Elements are only
+ * moved, so one dtype is used for all dtypes of its size. */
 static tern_status copy_transposed(tern_tensor *y, const tern_tensor *x,
                                    const tern_transposition *turn)
 {
@@ -118,8 +118,8 @@ static tern_status copy_transposed(tern_tensor *y, const tern_tensor *x,
                        TERN_ARG_STRUCT(tern_transposition, turn));
 }
 
-/* y = x, which broadcasts, for any strides and dtypes of one device. Dense tensors of one dtype
- * are a copy of bytes; transposed ones go by tiles, all others by the strided kernel, which
+/* Computes y = x, which broadcasts, for any strides and dtypes on one device. Dense tensors of one
+ * dtype are copied as bytes, transposed ones by tiles, all others by the strided kernel, which
  * converts. */
 tern_status tern_copy_elements(tern_tensor *y, const tern_tensor *x)
 {
@@ -128,7 +128,7 @@ tern_status tern_copy_elements(tern_tensor *y, const tern_tensor *x)
     if (y->dtype == x->dtype && y->contiguous && x->contiguous && y->numel == x->numel) {
         size_t size = tern_dtype_size(y->dtype);
         if (y->storage == x->storage &&
-            y->offset == x->offset) /* x itself: drivers refuse to copy it */
+            y->offset == x->offset) /* the same elements: drivers refuse such a copy */
             return TERN_OK;
         return tern_block_copy(x->storage->block, (size_t)x->offset * size, y->storage->block,
                                (size_t)y->offset * size, (size_t)y->numel * size);

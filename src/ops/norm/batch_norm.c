@@ -11,7 +11,7 @@
 #include <string.h>
 #include <tern/ops.h>
 
-/* As in norm.cl. */
+/* Flags as in norm.cl. */
 enum {
     HAS_WEIGHT = 1,
     HAS_BIAS = 2,
@@ -25,11 +25,12 @@ enum {
     TILE = 64,
     COLUMN_TILE = 32
 };
-/* Groups of which one for each part of the channels keeps a processor busy, those that are enough
- * for the largest GPU, the elements of a part, and how many parts are worth a second launch. */
+/* With fewer than ENOUGH_GROUPS work-groups the channels are cut into parts, up to MANY_GROUPS
+ * work-groups, which is enough for the largest GPU. A part has at least PART_WORK elements; fewer
+ * than LEAST_PARTS parts are not worth a second launch. */
 enum { ENOUGH_GROUPS = 64, MANY_GROUPS = 384, PART_WORK = 16384, LEAST_PARTS = 4 };
-/* Inputs of the operation, and what else than y comes out: RECTIFIED is relu(y), where that is what
- * follows. */
+/* Inputs of the operation, and its optional output: RECTIFIED is relu(y), if relu is the next
+ * operation. */
 enum { X, WEIGHT, BIAS, MEAN, VAR, COUNT, INPUTS };
 enum { RECTIFIED = 3 };
 
@@ -38,16 +39,17 @@ typedef struct batch_attributes {
     bool training;
 } batch_attributes;
 
-/* Statistics of half precision are float32: a sum over a batch would not fit 11 bits. */
+/* Returns the dtype of the statistics: float32 for half precision, whose 11 bits are too few for a
+ * sum over a batch. */
 static tern_dtype statistics_dtype(tern_dtype dtype)
 {
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* x as (n, channels, size), where it is channels_last of size 1: then a group has some channels,
- * which lie side by side, in `columns` on a device with work-groups and `flat` elsewhere; else it
- * has one. On a device with work-groups, and where size is 1, elements of a channel are cut into
- * parts, a group's each, where groups would be few. */
+/* x as (n, channels, size). For size 1, which includes channels_last, a work-group computes several
+ * neighbouring channels: `columns` on a device with work-groups, `flat` on other devices. Otherwise
+ * a work-group computes one channel. If there would be few work-groups, the elements of a channel
+ * are cut into parts, one for each work-group (on devices with work-groups, or if size is 1). */
 typedef struct batch {
     int64_t n, channels, size, parts, groups;
     bool flat, columns;
@@ -76,8 +78,8 @@ static batch batch_of(const tern_tensor *x)
     return b;
 }
 
-/* What the parts of a channel add up to, two numbers each, for as long as a launch takes; owned by
- * the caller. */
+/* Returns memory for the sums of the parts of each channel, two numbers each, needed during a
+ * launch. The caller releases it. */
 static tern_tensor *pieces_of(const tern_tensor *x, batch b)
 {
     return tern_tensor_new(&(tern_shape){2, {b.channels * b.parts, 2}}, statistics_dtype(x->dtype),
@@ -86,7 +88,7 @@ static tern_tensor *pieces_of(const tern_tensor *x, batch b)
 
 /* ---- forward: outputs y, and mean and 1 / sqrt(var + eps) of each channel ---------------- */
 
-/* Parameters and running statistics are one number a channel. */
+/* Checks that parameters and running statistics have one number for each channel. */
 static tern_status check_channels(tern_tensor *const *in, batch b)
 {
     static const char *const names[COUNT] = {"input", "weight", "bias", "running_mean",
@@ -102,8 +104,9 @@ static tern_status check_channels(tern_tensor *const *in, batch b)
     return TERN_OK;
 }
 
-/* y, and mean and rstd of each channel, which backward reads. A single element has no variance
- * to train on, and evaluation needs running statistics. */
+/* Infers y, and the mean and rstd of each channel, which backward reads. Training on a single
+ * element per channel, which has no variance, and evaluation without running statistics are
+ * errors. */
 static tern_status batch_infer(tern_call *call)
 {
     const batch_attributes *at = call->attributes;
@@ -131,7 +134,7 @@ static tern_status batch_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Evaluation: y = (x - running_mean) / sqrt(running_var + eps) w + b, elementwise. */
+/* Computes y = (x - running_mean) / sqrt(running_var + eps) w + b elementwise, for evaluation. */
 static tern_status launch_running_statistics(tern_call *call, batch b, int what)
 {
     static const tern_kernel_ref kernel = {"norm", "batch_norm_fixed"};
@@ -146,18 +149,19 @@ static tern_status launch_running_statistics(tern_call *call, batch b, int what)
                        tern_arg_real(x->dtype, at->eps), tern_arg_i32(what));
 }
 
-/* h = (x - mean) / sqrt(var + eps), y = h w + b, with mean and biased variance over N and the
- * spatial dims of each channel. Running statistics move towards those of the batch,
+/* Computes h = (x - mean) / sqrt(var + eps) and y = h w + b, with mean and biased variance over N
+ * and the spatial dims of each channel. Running statistics are updated as
  *   running = (1 - momentum) running + momentum new
- * with the unbiased variance m / (m - 1) var, m elements a channel. They are inputs written in
- * place, hence the version bumps. */
+ * with the unbiased variance m / (m - 1) var, for m elements per channel. They are inputs written
+ * in place, hence the version bumps. */
 static tern_status launch_batch(tern_call *call, batch b, int what, tern_tensor *pieces)
 {
     static const tern_kernel_ref flat = {"norm", "batch_norm_flat"};
     const batch_attributes *at = call->attributes;
     tern_tensor *x = call->in[X], *kept = call->out[1], *const *in = call->in;
     const bool rectified = call->n_out > RECTIFIED, ends = !(what & PIECES);
-    const int first = rectified || b.columns ? 0 : 1; /* argument that there is */
+    const int first = rectified || b.columns ? 0 : 1; /* index of the first argument that this
+                                                       * kernel has */
     const tern_arg args[] = {ends && rectified ? tern_arg_out(call->out[RECTIFIED])
                                                : tern_arg_unused(x),
                              ends ? tern_arg_out(call->out[0]) : tern_arg_unused(x),
@@ -209,14 +213,14 @@ static tern_status batch_forward(tern_call *call)
     return status;
 }
 
-/* ---- fused gradients: inputs dy, x, weight, mean, rstd, and a mask on dy or none ------------- */
+/* ---- fused gradients: inputs dy, x, weight, mean, rstd, and a mask of dy or NULL ------------- */
 
-/* `finds_mask`: dy is of relu, whose mask is found in x again, with the bias as input 6. */
+/* finds_mask: dy is the gradient of relu, whose mask is recomputed from x; the bias is input 6. */
 typedef struct gradient_attributes {
     bool training, finds_mask;
 } gradient_attributes;
 
-/* dx, dweight and dbias, the last two one number a channel. */
+/* Infers dx, dweight and dbias. The last two have one number for each channel. */
 static tern_status gradient_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[1];
@@ -229,9 +233,9 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* With h = (x - mean) rstd and sums and means over a channel:
+/* Computes the gradients. With h = (x - mean) rstd and sums and means over a channel:
  *   dw = sum dy h,   db = sum dy,   dx = w rstd (dy - mean dy - h mean(dy h))
- * By running statistics, which do not depend on x, dx = w rstd dy. */
+ * With running statistics, which do not depend on x, dx = w rstd dy. */
 static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tensor *pieces)
 {
     static const tern_kernel_ref flat = {"norm", "batch_norm_flat_gradient"},
@@ -241,7 +245,8 @@ static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tens
     const gradient_attributes *at = call->attributes;
     tern_tensor *x = call->in[1], *kept = call->in[3], *mask = call->in[5], *bias = call->in[6];
     const bool ends = !(what & PIECES);
-    const int first = mask || b.columns || at->finds_mask ? 0 : 1; /* argument that there is */
+    const int first = mask || b.columns || at->finds_mask ? 0 : 1; /* index of the first argument
+                                                                    * that this kernel has */
     const tern_arg args[] = {at->finds_mask ? tern_arg_optional(bias, kept)
                              : mask         ? tern_arg_in(mask)
                                             : tern_arg_unused(x),
@@ -291,7 +296,7 @@ static const tern_op gradient_op = {.name = "batch_norm_gradient",
                                     .infer = gradient_infer,
                                     .forward = gradient_forward};
 
-/* All three gradients at once: dx needs the two sums anyway. */
+/* Computes all three gradients in one operation: dx needs the two sums anyway. */
 static tern_status fused_backward(tern_gradient *g)
 {
     const batch_attributes *forward = g->attributes;
@@ -304,7 +309,7 @@ static tern_status fused_backward(tern_gradient *g)
                          g->out[2],
                          relu,
                          at.finds_mask ? g->in[BIAS] : NULL};
-    if (relu && (batch_of(g->in[X]).flat || /* which has no kernel for it */
+    if (relu && (batch_of(g->in[X]).flat || /* `flat` has no masked kernel */
                  tern_is_channels_last(relu) != tern_is_channels_last(g->in[X]))) {
         in[0] = tern_relu_dx(in[0], relu);
         in[5] = NULL;
@@ -317,12 +322,12 @@ static tern_status fused_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* ---- the same in differentiable operations ----------------------------------------------- */
+/* ---- gradients in differentiable operations ---------------------------------------------- */
 
 /* With h = (x - mean) rstd, u = dy weight and means over a channel:
- *   dx = rstd (u - mean u - h mean(u h)), or rstd u by running statistics
- * In training mean and rstd are computed from x again, since their own dependence on x belongs
- * to the second derivative. */
+ *   dx = rstd (u - mean u - h mean(u h)), or rstd u with running statistics
+ * In training mean and rstd are recomputed from x, since their dependence on x is part of the
+ * second derivative. */
 static tern_status differentiable_backward(tern_gradient *g)
 {
     const batch_attributes *at = g->attributes;
@@ -355,10 +360,11 @@ static tern_status differentiable_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* Fused, or in differentiable operations where gradients of gradients are recorded. */
+/* Computes the gradients by fused kernels, or by differentiable operations for gradients of
+ * gradients. */
 static tern_status batch_backward(tern_gradient *g)
 {
-    if (g->in[X]->numel == 0) { /* sums over nothing */
+    if (g->in[X]->numel == 0) { /* the gradients are sums over nothing */
         for (int i = WEIGHT; i <= BIAS; i++)
             if (g->needs[i] && !(g->din[i] = tern_new_zeros(g->out[1], g->in_shape[i])))
                 return tern_last_status();
@@ -370,7 +376,8 @@ static tern_status batch_backward(tern_gradient *g)
 
 static tern_tensor *relu_again(const tern_op *op, const void *attributes, tern_tensor *const *in);
 
-/* What backward reads; the bias where relu follows, for its mask. */
+/* Returns the tensors that backward reads. If relu follows, these include the bias, for relu's
+ * mask. */
 static uint32_t batch_saves(const tern_call *call)
 {
     return TERN_SAVE_IN(X) | TERN_SAVE_IN(WEIGHT) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2) |
@@ -393,8 +400,8 @@ static const tern_op batch_norm_op = {
     .forward = batch_forward,
     .backward = batch_backward};
 
-/* Relu's result, made again by the batch's statistics: with the same kernels, and so the same
- * bits. */
+/* Returns relu's result, recomputed with the batch's statistics by the same kernels, and so with
+ * the same bits. */
 static tern_tensor *relu_again(const tern_op *op, const void *attributes, tern_tensor *const *in)
 {
     tern_tensor *y = NULL;
@@ -406,7 +413,7 @@ static tern_tensor *relu_again(const tern_op *op, const void *attributes, tern_t
 
 /* ---- tern_batch_norm --------------------------------------------------------------------- */
 
-/* p, contiguous and of the dtype of the statistics; NULL for NULL. */
+/* Returns p contiguous and in the dtype of the statistics, or NULL for NULL and after an error. */
 static tern_tensor *dense_parameter(tern_tensor *p, const tern_tensor *x)
 {
     if (!p)
@@ -418,8 +425,8 @@ static tern_tensor *dense_parameter(tern_tensor *p, const tern_tensor *x)
     return tern_to_dtype(tern_contiguous(p), statistics_dtype(x->dtype));
 }
 
-/* Running statistics of another dtype or layout are updated in a copy and copied back. Whether
- * they may be written in place is checked before anything is. */
+/* Running statistics with another dtype or layout are updated in a copy, which is copied back.
+ * Whether they may be written in place is checked before anything is written. */
 static tern_tensor *norm(tern_tensor *const given[INPUTS], const batch_attributes *at)
 {
     tern_tensor *x = given[X], *in[INPUTS];
@@ -440,7 +447,7 @@ static tern_tensor *norm(tern_tensor *const given[INPUTS], const batch_attribute
         if (!(in[i] = dense_parameter(given[i], x)) && given[i])
             return NULL;
     const tern_call call = {.op = &batch_norm_op};
-    for (int i = MEAN; training && i < COUNT; i++) /* before anything is written */
+    for (int i = MEAN; training && i < COUNT; i++) /* checked before anything is written */
         if (in[i] != given[i] && tern_check_in_place(&call, given[i], &given[i], 1) != TERN_OK)
             return NULL;
     tern_tensor *y = tern_apply(&batch_norm_op, in, INPUTS, at, sizeof *at);
@@ -459,7 +466,8 @@ tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean, tern_ten
     return norm((tern_tensor *[]){x, weight, bias, running_mean, running_var, NULL}, &at);
 }
 
-/* The kernel counts where it runs and the counter is what modules have; else an addition does. */
+/* The kernel increments the counter if that is a single int64 on x's device, as modules have;
+ * otherwise an addition does. */
 tern_tensor *tern_batch_norm_counted(tern_tensor *x, tern_tensor *running_mean,
                                      tern_tensor *running_var, tern_tensor *num_batches_tracked,
                                      tern_tensor *weight, tern_tensor *bias, double momentum,

@@ -6,7 +6,8 @@
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* x is floating point with enough dims, and each parameter has one number a channel. */
+/* Checks that x is floating point with at least `least` dims, and that each parameter has one
+ * number for each channel. */
 static tern_status check(const char *function, const tern_tensor *x, int least, int most_params,
                          tern_tensor *const *params, const char *const *names)
 {
@@ -26,7 +27,7 @@ static tern_status check(const char *function, const tern_tensor *x, int least, 
     return TERN_OK;
 }
 
-/* Elements of a channel of one image. */
+/* Returns the number of elements in a channel of one image. */
 static int64_t spatial(const tern_tensor *x)
 {
     int64_t n = 1;
@@ -35,7 +36,7 @@ static int64_t spatial(const tern_tensor *x)
     return n;
 }
 
-/* A vector of channels as (C, 1, ...), which broadcasts against (N, C, *). */
+/* Returns a vector of channels as (C, 1, ...), which broadcasts to (N, C, *). */
 static tern_tensor *by_channel(tern_tensor *p, const tern_tensor *x)
 {
     tern_shape shape = {.ndim = x->ndim - 1, .dims = {x->shape[1]}};
@@ -44,12 +45,12 @@ static tern_tensor *by_channel(tern_tensor *p, const tern_tensor *x)
     return tern_view(tern_contiguous(p), shape);
 }
 
-/* ---- group norm: a layer norm of each group, and then the channels' weights -------------- */
+/* ---- group norm: a layer norm of each group, then the channels' weights ------------------ */
 
-/* y = (x - mean) / sqrt(var + eps) w + b with mean and biased variance over the channels of a
- * group and the spatial dims (Wu and He 2018): rows (N groups, C / groups size) of a layer
- * norm. Its weights would be for each element of the row, so the channels' ones are applied
- * afterwards. Halves with parameters of float32 are computed in that and rounded once. */
+/* Returns y = (x - mean) / sqrt(var + eps) w + b with mean and biased variance over the channels of
+ * a group and the spatial dims (Wu and He 2018). This is a layer norm of rows (N groups, C / groups
+ * size). Layer norm's weights are for each element of the row, so the channels' weights are applied
+ * afterwards. Half precision with float32 parameters is computed in float32 and rounded once. */
 tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *weight,
                              tern_tensor *bias, double eps)
 {
@@ -89,12 +90,12 @@ tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *we
     return bias ? tern_add(y, by_channel(bias, x)) : y;
 }
 
-/* ---- instance norm: a batch norm of one item with N C channels --------------------------- */
+/* ---- instance norm: a batch norm of one image with N C channels -------------------------- */
 
 static const tern_op running_op = {.name = "instance_norm"};
 
-/* running = the mean over the images of their running statistics, unrecorded. Both are checked
- * before either is written, so that an error leaves them as they were. */
+/* Sets each running statistic to its mean over the images, without recording. Both are checked
+ * before either is written, so that they are unchanged after an error. */
 static tern_status average_running_statistics(tern_tensor *const *running, tern_tensor *const *all,
                                               int64_t n)
 {
@@ -118,8 +119,8 @@ static tern_status average_running_statistics(tern_tensor *const *running, tern_
     return status;
 }
 
-/* The statistics of each channel of each image: (N, C, *) viewed as one image of N C channels
- * for batch norm, parameters repeated N times. */
+/* Normalizes by the statistics of each channel of each image: (N, C, *) is viewed as one image of N
+ * C channels for batch norm, with the parameters repeated N times. */
 tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_mean, tern_tensor *running_var,
                                 tern_tensor *weight, tern_tensor *bias, bool use_input_stats,
                                 double momentum, double eps)
@@ -140,9 +141,11 @@ tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_mean, tern_
                               "%s: Expected running_mean and running_var to be defined when "
                               "use_input_stats is false",
                               function);
-    for (int i = 0; i < 4; i++) { /* (C) -> (N C), copied: the running ones are written */
+    for (int i = 0; i < 4; i++) { /* (C) -> (N C), copied, since batch norm writes the running
+                                   * statistics */
         all[i] = params[i] ? tern_repeat(params[i], TERN_SHAPE(n)) : NULL;
-        if (i == 0 && all[i] && all[i]->dtype != x->dtype) /* PyTorch's running mean has any type */
+        if (i == 0 && all[i] && all[i]->dtype != x->dtype) /* PyTorch's running mean may have any
+                                                            * dtype */
             all[i] = tern_to_dtype(all[i], x->dtype == TERN_F64 ? TERN_F64 : TERN_F32);
         if (!all[i] && params[i])
             return NULL;
@@ -157,7 +160,7 @@ tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_mean, tern_
 
 /* ---- local response norm ------------------------------------------------------------------- */
 
-/* `channels` channels of 0 of x's other sizes: the window over channels is padded with 0. */
+/* Returns `channels` channels of zeros, with x's other sizes, to pad the window over channels. */
 static tern_tensor *zero_channels(tern_tensor *x, int64_t channels)
 {
     tern_shape shape = tern_shape_of(x);
@@ -165,10 +168,10 @@ static tern_tensor *zero_channels(tern_tensor *x, int64_t channels)
     return tern_new_zeros(x, shape);
 }
 
-/* y_c = x_c / (k + alpha / size sum of x_j^2 over the size channels j around c)^beta
- * (Krizhevsky et al. 2012). The sum is that of `size` shifted views of the padded squares. It
- * differs from the paper in the division by size, as PyTorch does. The mean of integers (int64
- * alone, as there) is rounded towards 0. */
+/* Returns y_c = x_c / (k + alpha / size sum of x_j^2 over the size channels j around c)^beta
+ * (Krizhevsky et al. 2012). The sum is that of `size` shifted views of the padded squares. The
+ * division by size is PyTorch's and not in the paper. The mean of integers (int64 only, as in
+ * PyTorch) is rounded towards 0. */
 tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha, double beta,
                                       double k)
 {
@@ -190,7 +193,7 @@ tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: size must be above 0, got %lld", function,
                               (long long)size);
     tern_tensor *squares = tern_square(x), *sum = NULL;
-    /* Beyond x's channels there are only zeros. */
+    /* The window is limited to x's channels: there are only zeros beyond them. */
     int64_t most = x->shape[1], before = size / 2 < most ? size / 2 : most;
     int64_t after = (size - 1) / 2 < most ? (size - 1) / 2 : most;
     tern_tensor *wide[] = {zero_channels(x, before), squares, zero_channels(x, after)};

@@ -15,17 +15,17 @@ enum {
     ADDS = 8,
     ALSO = 16
 };                 /* as in norm_layer.cl and fused.cl */
-enum { CAST = 3 }; /* output: y in half precision, where that is what follows */
+enum { CAST = 3 }; /* output: y in half precision, if the next operation reads that */
 enum { DW_ROWS = 64, DW_PARTS = 128, LEAST_ROWS = 4, MOST_PARTS = 512, GROUP = 256 };
 
 typedef struct norm_attributes {
     tern_shape normalized;
     double eps;
-    bool no_mean;    /* RMS norm */
-    tern_dtype also; /* of dx, once more in half precision; TERN_DTYPE_DEFAULT: not */
+    bool no_mean;    /* for RMS norm */
+    tern_dtype also; /* dtype of a half precision copy of dx; TERN_DTYPE_DEFAULT: no copy */
 } norm_attributes;
 
-/* Elements of a row, and how many rows; neither is 0. */
+/* The number of rows and of elements in a row; neither is 0. */
 typedef struct rows {
     int64_t count, n;
 } rows;
@@ -39,7 +39,7 @@ static rows rows_of(const tern_tensor *x, const norm_attributes *at)
     return r;
 }
 
-/* Statistics of half precision are float32. */
+/* Returns the dtype of the statistics: float32 for half precision. */
 static tern_dtype statistics_dtype(tern_dtype dtype)
 {
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
@@ -47,7 +47,7 @@ static tern_dtype statistics_dtype(tern_dtype dtype)
 
 /* ---- forward: outputs y, and mean and 1 / sqrt(var + eps) of each row -------------------- */
 
-/* weight and bias have the normalized shape and x's dtype. */
+/* Checks that a weight or bias has the normalized shape and x's dtype. */
 static tern_status check_parameter(const tern_call *call, const tern_tensor *p, const char *name,
                                    const tern_shape *normalized)
 {
@@ -68,8 +68,8 @@ static tern_status check_parameter(const tern_call *call, const tern_tensor *p, 
     return TERN_OK;
 }
 
-/* y, and mean and rstd of each row, which backward reads. The normalized shape is the last
- * dims of x. */
+/* Infers y, and the mean and rstd of each row, which backward reads. The normalized shape is the
+ * last dims of x. */
 static tern_status norm_infer(tern_call *call)
 {
     const norm_attributes *at = call->attributes;
@@ -108,8 +108,8 @@ static tern_status norm_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* h = (x - mean) / sqrt(var + eps), y = h w + b, with mean and biased variance over a row (Ba
- * et al. 2016). RMS norm leaves the mean out: h = x / sqrt(mean x^2 + eps). */
+/* Computes h = (x - mean) / sqrt(var + eps) and y = h w + b, with mean and biased variance over a
+ * row (Ba et al. 2016). RMS norm has no mean: h = x / sqrt(mean x^2 + eps). */
 static tern_status norm_forward(tern_call *call)
 {
     const norm_attributes *at = call->attributes;
@@ -146,8 +146,8 @@ static tern_status dx_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* With h = (x - mean) rstd and u = dy w: dx = rstd (u - mean u - h mean(u h)), means over the
- * row; RMS norm has no mean u. */
+/* Computes dx = rstd (u - mean u - h mean(u h)) with h = (x - mean) rstd, u = dy w and means over
+ * the row. RMS norm has no mean u. */
 static tern_status dx_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"norm_layer", "layer_norm_dx"};
@@ -163,9 +163,9 @@ static tern_status dx_forward(tern_call *call)
                        tern_arg_i32((weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0)));
 }
 
-/* dw is a reduction over rows, with few columns to be parallel over. So the rows are split
- * into up to DW_PARTS parts of at least DW_ROWS, each summed by itself; the split depends on
- * the shape alone, so the result is deterministic. */
+/* Returns the number of rows in a part. dw is a reduction over rows, and has few columns to be
+ * parallel over. So the rows are split into up to DW_PARTS parts of at least DW_ROWS, each summed
+ * separately. The split depends on the shape only, so the result is deterministic. */
 static int64_t rows_per_part(rows r)
 {
     int64_t parts = r.count / DW_ROWS;
@@ -173,7 +173,7 @@ static int64_t rows_per_part(rows r)
     return (r.count + parts - 1) / parts;
 }
 
-/* Partial sums of dw and db, (parts, n) each. */
+/* Infers the partial sums of dw and db, (parts, n) each. */
 static tern_status dw_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[1];
@@ -186,8 +186,8 @@ static tern_status dw_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* dw = sum dy h and db = sum dy over the rows of each part; a group of threads takes up to 256
- * columns of a part. */
+/* Computes dw = sum dy h and db = sum dy over the rows of each part. A group of threads computes up
+ * to 256 columns of a part. */
 static tern_status dw_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"norm_layer", "layer_norm_dw"};
@@ -212,7 +212,7 @@ static const tern_op dw_op = {.name = "layer_norm_dw",
                               .infer = dw_infer,
                               .forward = dw_forward};
 
-/* dw and db of a device with work-groups as the sums of their parts, in one launch. */
+/* dw and db as the sums of their parts, in one launch, on a device with work-groups. */
 static tern_status sums_infer(tern_call *call)
 {
     const norm_attributes *at = call->attributes;
@@ -237,17 +237,18 @@ static const tern_op sums_op = {.name = "layer_norm_sums",
                                 .infer = sums_infer,
                                 .forward = sums_forward};
 
-/* ---- all in one reading, on devices with work-groups: dy, x, weight, mean, rstd, before ----- */
+/* ---- all gradients in one kernel, with work-groups: dy, x, weight, mean, rstd, dx so far ---- */
 
-/* Rows that a group has at a time: those of its teams, where they are short. */
+/* Returns the number of rows that a work-group reads at a time: one for each of its teams, if the
+ * rows are short. */
 static int64_t rows_at_once(rows r)
 {
     const bool is_short = r.n > 1 && r.n <= TERN_SHORT_ROW;
     return is_short ? GROUP / TERN_TEAM(r.n, GROUP) : 1;
 }
 
-/* Each group has at least LEAST_ROWS, and all its teams have one; there are enough groups for a
- * large GPU. */
+/* Returns the number of rows of a work-group: at least LEAST_ROWS, and at least one for each of its
+ * teams. There are at most MOST_PARTS work-groups, enough for a large GPU. */
 static int64_t rows_per_group(rows r)
 {
     int64_t len = (r.count + MOST_PARTS - 1) / MOST_PARTS, least = rows_at_once(r);
@@ -271,7 +272,7 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* dy may be of half precision, where x is float32. */
+/* dy may be half precision if x is float32. */
 static tern_status gradient_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"fused", "layer_norm_gradient"},
@@ -306,7 +307,8 @@ static const tern_op all_op = {.name = "layer_norm_gradient",
                                .infer = gradient_infer,
                                .forward = gradient_forward};
 
-/* dx, added to what came to x before, and the parameters' gradients from the groups' sums. */
+/* Computes dx, added to the gradient of x that is already there, and the parameters' gradients from
+ * the work-groups' sums. */
 static tern_status backward_at_once(tern_gradient *g, tern_tensor *const in[5])
 {
     norm_attributes all_at = *(const norm_attributes *)g->attributes, *at = &all_at;
@@ -328,14 +330,16 @@ static tern_status backward_at_once(tern_gradient *g, tern_tensor *const in[5])
     return TERN_OK;
 }
 
-/* One gradient as the sum of its parts, in the parameter's dtype and shape. */
+/* Returns the gradient of a parameter as the sum of its parts, in the parameter's dtype and
+ * shape. */
 static tern_tensor *sum_parts(tern_tensor *parts, const norm_attributes *at, tern_dtype dtype)
 {
     return tern_view(tern_to_dtype(tern_sum_dim(parts, TERN_DIMS(0), false), dtype),
                      at->normalized);
 }
 
-/* dx and the parameters' gradients by their own kernels: one reduces rows, the other columns. */
+/* Computes dx and the parameters' gradients by separate kernels: one reduces rows, the other
+ * columns. */
 static tern_status fused_backward(tern_gradient *g)
 {
     const norm_attributes *at = g->attributes;
@@ -363,13 +367,13 @@ static tern_status fused_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* ---- the same in differentiable operations ----------------------------------------------- */
+/* ---- gradients in differentiable operations ---------------------------------------------- */
 
 /* With h = (x - mean) / sqrt(var + eps) and u = dy weight:
  *   dx = (u - mean u - h mean(u h)) / sqrt(var + eps),
  *   dweight = sum dy h,   dbias = sum dy
- * Mean and variance are computed from x again, since their own dependence on x belongs to the
- * second derivative. */
+ * Mean and variance are recomputed from x, since their dependence on x is part of the second
+ * derivative. */
 static tern_status differentiable_backward(tern_gradient *g)
 {
     const norm_attributes *at = g->attributes;
@@ -391,11 +395,12 @@ static tern_status differentiable_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* Fused, or in differentiable operations where gradients of gradients are recorded. */
+/* Computes the gradients by fused kernels, or by differentiable operations for gradients of
+ * gradients. */
 static tern_status norm_backward(tern_gradient *g)
 {
     const norm_attributes *at = g->attributes;
-    if (g->in[0]->numel == 0) { /* sums over no rows */
+    if (g->in[0]->numel == 0) { /* the parameters' gradients are sums over no rows */
         for (int i = 1; i <= 2; i++)
             if (g->needs[i] && !(g->din[i] = tern_new_zeros(g->in[0], at->normalized)))
                 return tern_last_status();
@@ -422,8 +427,8 @@ static const tern_fusion norm_fusion = {.accumulates = true,
     }
 static const tern_op layer_norm_op = NORM_OP("layer_norm"), rms_norm_op = NORM_OP("rms_norm");
 
-/* Whether PyTorch takes parameters of this type with x: of float32 with halves; RMS norm's of
- * any. */
+/* Returns whether PyTorch allows a parameter with a dtype other than x's: float32 with half
+ * precision x; for RMS norm (any) every dtype. */
 static bool is_mixed(const tern_tensor *x, const tern_tensor *p, bool any)
 {
     bool half = tern_dtype_size(x->dtype) == 2 && tern_dtype_is_floating_point(x->dtype);
@@ -433,7 +438,7 @@ static bool is_mixed(const tern_tensor *x, const tern_tensor *p, bool any)
 static tern_tensor *apply_norm(const tern_op *op, tern_tensor *x, const norm_attributes *at,
                                tern_tensor *weight, tern_tensor *bias, const char *function);
 
-/* In the type of the statistics, and rounded to x's. */
+/* Returns the norm computed in the dtype of the statistics and rounded to x's dtype. */
 static tern_tensor *mixed_norm(const tern_op *op, tern_tensor *x, const norm_attributes *at,
                                tern_tensor *weight, tern_tensor *bias, const char *function)
 {
@@ -444,7 +449,7 @@ static tern_tensor *mixed_norm(const tern_op *op, tern_tensor *x, const norm_att
     return tern_to_dtype(apply_norm(op, tern_to_dtype(x, wide), at, weight, bias, function), dtype);
 }
 
-/* weight and bias may be NULL, but one that failed to become contiguous is an error. */
+/* weight and bias may be NULL; a weight or bias whose contiguous copy failed is an error. */
 static tern_tensor *apply_norm(const tern_op *op, tern_tensor *x, const norm_attributes *at,
                                tern_tensor *weight, tern_tensor *bias, const char *function)
 {
@@ -460,7 +465,7 @@ static tern_tensor *apply_norm(const tern_op *op, tern_tensor *x, const norm_att
     x = tern_contiguous_for(x, function);
     if ((weight && !(weight = tern_contiguous_for(weight, function))) ||
         (bias && !(bias = tern_contiguous_for(bias, function))))
-        return NULL; /* not absent ones */
+        return NULL; /* contiguous failed; NULL would mean no parameter */
     return tern_apply(op, (tern_tensor *[]){x, weight, bias}, 3, at, sizeof *at);
 }
 
@@ -471,13 +476,13 @@ tern_tensor *tern_layer_norm(tern_tensor *x, tern_shape normalized_shape, tern_t
     return apply_norm(&layer_norm_op, x, &at, weight, bias, "tern_layer_norm");
 }
 
-/* y = x / sqrt(mean x^2 + eps) w (Zhang and Sennrich 2019). A negative eps stands for
- * PyTorch's default None, the machine epsilon. */
+/* Returns x / sqrt(mean x^2 + eps) w (Zhang and Sennrich 2019). A negative eps means PyTorch's
+ * default None, the machine epsilon. */
 tern_tensor *tern_rms_norm(tern_tensor *x, tern_shape normalized_shape, tern_tensor *weight,
                            double eps)
 {
     norm_attributes at = {.normalized = normalized_shape, .eps = eps, .no_mean = true};
-    if (x && eps < 0) /* of the type that sums are kept in */
+    if (x && eps < 0) /* of the dtype of the sums */
         at.eps = x->dtype == TERN_F64 ? DBL_EPSILON : FLT_EPSILON;
     return apply_norm(&rms_norm_op, x, &at, weight, NULL, "tern_rms_norm");
 }

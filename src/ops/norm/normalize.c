@@ -3,7 +3,7 @@
 #include <math.h>
 #include <tern/ops.h>
 
-/* y = x / max(|x|_p, eps): a vector of zeros stays one, instead of becoming NaN. */
+/* Returns x / max(|x|_p, eps). A vector of zeros stays 0 instead of becoming NaN. */
 tern_tensor *tern_normalize(tern_tensor *x, double p, int dim, double eps)
 {
     TERN_NAMED_IN_ERRORS;
@@ -11,8 +11,8 @@ tern_tensor *tern_normalize(tern_tensor *x, double p, int dim, double eps)
     return norm ? tern_div(x, tern_clamp(norm, eps, INFINITY)) : NULL;
 }
 
-/* The norm over all dims but one, kept as dims of size 1; with dim -1 over all. A tensor with
- * no other dim has norms of single numbers, which are absolute values. */
+/* Returns the norm over all dims except `dim`, kept as dims of size 1, or over all dims for dim -1.
+ * For a tensor without other dims the norms are absolute values. */
 tern_tensor *tern_norm_except_dim(tern_tensor *v, double pow, int dim)
 {
     TERN_NAMED_IN_ERRORS;
@@ -35,8 +35,8 @@ tern_tensor *tern_norm_except_dim(tern_tensor *v, double pow, int dim)
     return others.ndim ? tern_norm_dim(v, pow, others, true) : tern_abs(v);
 }
 
-/* w = g v / |v|: length and direction of a weight as separate parameters (Salimans and Kingma
- * 2016). The norm is over all dims but `dim`. */
+/* Returns w = g v / |v|: length and direction of a weight as separate parameters (Salimans and
+ * Kingma 2016). The norm is over all dims except `dim`. */
 tern_tensor *tern_weight_norm(tern_tensor *v, tern_tensor *g, int dim)
 {
     TERN_NAMED_IN_ERRORS;

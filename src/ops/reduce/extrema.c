@@ -1,15 +1,16 @@
-/* extrema.c -- the largest and smallest: max, min, amax, amin, argmax, argmin; all and any. */
+/* extrema.c -- maxima and minima: max, min, amax, amin, argmax, argmin; all and any. */
 #include "ops/reduce/reduction.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-/* A variant is a sum of the first two, and SMALLEST; the first three are for the kernels. */
+/* A variant of the operations is a combination of WANT_VALUES, WANT_PLACES and SMALLEST. The first
+ * three are flags of the kernels. */
 enum { WANT_VALUES = 1, WANT_PLACES = 2, FROM_PLACES = 4, SMALLEST = 8 };
 
 typedef struct extremum_attributes {
-    tern_shape shape; /* of the results */
+    tern_shape shape; /* shape of the results */
     uint32_t mask;
-    bool all_dims; /* no dim was named */
+    bool all_dims; /* no dims were given */
 } extremum_attributes;
 
 /* ---- forward ----------------------------------------------------------------------------- */
@@ -53,7 +54,7 @@ static tern_status launch_extremum(int32_t variant, const tern_reduction_view *f
     static const tern_kernel_ref short_rows = {"reduce", "extremum_short"};
     int32_t what =
         (values ? WANT_VALUES : 0) | (places ? WANT_PLACES : 0) | (from ? FROM_PLACES : 0);
-    const tern_tensor *any = values ? values : places; /* stands in for what is not there */
+    const tern_tensor *any = values ? values : places; /* passed in place of the absent output */
     int32_t flip = variant & SMALLEST ? -1 : 0;
     tern_arg value = values ? tern_arg_out(values) : tern_arg_unused(any);
     tern_arg index = places ? tern_arg_out(places) : tern_arg_unused(any);
@@ -113,7 +114,7 @@ static tern_status extremum_forward(tern_call *call)
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
-/* Evenly to all that equal the result, NaN being equal to NaN. */
+/* Distributes dy evenly among all elements that equal the result, where NaN equals NaN. */
 static tern_status ties_backward(tern_gradient *g)
 {
     const extremum_attributes *at = g->attributes;
@@ -128,7 +129,7 @@ static tern_status ties_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* All to the place that was chosen. */
+/* Passes dy to the element that was chosen. */
 static tern_status place_backward(tern_gradient *g)
 {
     const extremum_attributes *at = g->attributes;
@@ -247,7 +248,7 @@ ALONG_DIM(argmin)
 VALUES_INDICES(max)
 VALUES_INDICES(min)
 
-/* ---- all and any: the smallest and the largest of x != 0 --------------------------------- */
+/* ---- all and any: the minimum and the maximum of x != 0 ---------------------------------- */
 
 static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bool keepdim,
                           const char *function)
@@ -289,7 +290,7 @@ tern_tensor *tern_any_dim(tern_tensor *x, int dim, bool keepdim)
     return truth(&amax_op, x, one_dim(dim), keepdim, __func__);
 }
 
-/* No dims are none here: each element by itself. */
+/* An empty list of dims reduces no dim here: each element gives a result. */
 static tern_tensor *truth_over(const tern_op *op, tern_tensor *x, tern_shape dims, bool keepdim,
                                const char *function)
 {

@@ -1,4 +1,4 @@
-/* has_nan.c -- whether a tensor has a NaN in it, for those who look for anomalies. */
+/* has_nan.c -- whether a tensor contains a NaN, for anomaly detection. */
 #include "device/device.h"
 #include "ops/reduce/reduction.h"
 #include "tensor/fields.h"
@@ -20,7 +20,8 @@ tern_status tern_has_nan(tern_tensor *x, bool *has_nan)
 {
     const uint64_t failures = tern_failures();
     const tern_buffer *buffer = &x->storage->block->buffer;
-    /* Debugging looks everywhere, and launches and memory that are counted stay what they are. */
+    /* In debug mode every tensor is checked; on the cpu without a launch or an allocation, so that
+     * counts of launches and memory do not change. */
     if (tern_debugging && x->contiguous && buffer->host &&
         strcmp(tern_place_kind(x->storage->place), "cpu") == 0) {
         *has_nan = host_sees_nan(x, buffer->host);

@@ -1,5 +1,5 @@
-/* logsumexp.c -- log sum e^x over dims: m + log sum e^(x - m) with m the largest x, which cannot
- * overflow. */
+/* logsumexp.c -- log sum e^x over dims, computed as m + log sum e^(x - m), where m is the largest
+ * x, which can't overflow. */
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <tern/ops.h>
 
 typedef struct log_attributes {
-    tern_shape dims, shape; /* shape: of the result */
+    tern_shape dims, shape; /* shape of the result */
     uint32_t mask;
 } log_attributes;
 
@@ -19,7 +19,7 @@ static tern_status log_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The largest comes out of the sum, unless it is infinite. */
+/* Returns log sum e^x. The maximum is subtracted before the sum, unless it is infinite. */
 static tern_tensor *log_of(tern_tensor *x, const log_attributes *at)
 {
     tern_shape shape = tern_shape_of(x);
@@ -49,7 +49,7 @@ static tern_status log_forward(tern_call *call)
     return status;
 }
 
-/* dx = dy e^(x - y) */
+/* dx = dy e^(x - y). */
 static tern_status log_backward(tern_gradient *g)
 {
     const log_attributes *at = g->attributes;

@@ -1,4 +1,4 @@
-/* prod.c -- products over a dim or over everything. */
+/* prod.c -- products over a dim or over all elements. */
 #include "ops/scan/scan.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>
@@ -66,7 +66,7 @@ static tern_status prod_forward(tern_call *call)
     if (parts == 1)
         return launch_rows(y, x, s.outer, s.n, 1);
     int64_t len = (s.n + parts - 1) / parts;
-    parts = (s.n + len - 1) / len; /* none of them empty */
+    parts = (s.n + len - 1) / len; /* no part is empty */
     tern_shape shape = {1, {s.outer * parts}};
     tern_tensor *partial = tern_tensor_new(&shape, x->dtype, call->place, "tern_prod");
     tern_status status =
@@ -77,7 +77,7 @@ static tern_status prod_forward(tern_call *call)
     return status;
 }
 
-/* dx[k] is dy times the product of all that stand before k and of all that stand after it. */
+/* dx[k] is dy times the product of all elements before k and of all elements after k. */
 static tern_status prod_backward(tern_gradient *g)
 {
     const prod_attributes *at = g->attributes;
@@ -98,7 +98,8 @@ static const tern_op prod_op = {.name = "prod",
                                 .forward = prod_forward,
                                 .backward = prod_backward};
 
-/* Few long slices become dense rows, which are cut into parts. */
+/* Returns the product over dim. A few long slices are first made dense rows, which are split into
+ * parts. */
 static tern_tensor *prod(tern_tensor *x, int dim, bool keepdim)
 {
     prod_attributes at = {dim, keepdim};

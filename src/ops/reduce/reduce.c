@@ -1,14 +1,15 @@
-/* reduce.c -- sums and means, also to a shape that was broadcast from. */
+/* reduce.c -- sums and means, and sums to a shape that was broadcast. */
 #include "ops/reduce/reduction.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
 /* ---- launches ---------------------------------------------------------------------------- */
 
-/* The kernels of one sum, by form: for elements, for parts of them, for the results of parts. */
+/* The kernels of a sum, for rows, short rows and columns: kernels of elements, of parts of the
+ * elements, and of the results of parts. */
 typedef struct sum_kernels {
     tern_kernel_ref rows, short_rows;
-    int columns; /* of tern_beside_kernels */
+    int columns; /* a value of tern_beside_kernels */
 } sum_kernels;
 static const sum_kernels sum_elements = {
     {"reduce", "sum_rows"}, {"reduce", "sum_short"}, TERN_BESIDE_SUM_COLUMNS};
@@ -42,13 +43,14 @@ static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype,
                        tern_arg_i64(f->inner), tern_arg_i64(f->abreast));
 }
 
-/* The type that sums of dtype are kept in. */
+/* Returns the dtype in which sums of `dtype` are computed. */
 static tern_dtype kept_in(tern_dtype dtype)
 {
     return dtype == TERN_F64 ? dtype : tern_dtype_is_floating_point(dtype) ? TERN_F32 : TERN_I64;
 }
 
-/* out = the sum along n, divided. first is sum_elements, or deviations from shift. */
+/* Computes out = the sum along n, divided by divisor. `first` is sum_elements, or deviations (from
+ * shift). */
 static tern_status run_sum(const sum_kernels *first, tern_reduction_view *f, tern_tensor *out,
                            const tern_tensor *shift, double divisor)
 {
@@ -83,7 +85,7 @@ tern_status tern_reduction_deviations(tern_reduction_view *f, tern_tensor *out,
 /* ---- sum and mean ------------------------------------------------------------------------ */
 
 typedef struct sum_attributes {
-    tern_shape shape; /* of the result */
+    tern_shape shape; /* shape of the result */
     uint32_t mask;
 } sum_attributes;
 
@@ -157,7 +159,7 @@ tern_tensor *tern_sum_masked(tern_tensor *x, uint32_t mask, const tern_shape *sh
     return tern_apply(&sum_op, &x, 1, &at, sizeof at);
 }
 
-/* ---- expand: what sum's gradient is, as sum is its ----------------------------------------- */
+/* ---- expand: the gradient of sum, whose own gradient is sum -------------------------------- */
 
 typedef struct expand_attributes {
     tern_shape shape;
@@ -172,7 +174,7 @@ static tern_status expand_infer(tern_call *call)
     int kept = 0;
     for (int d = 0; d < at->shape.ndim; d++)
         kept += !(at->mask >> d & 1);
-    bool dropped = kept == x->ndim; /* no keepdim: the masked dims are missing in x */
+    bool dropped = kept == x->ndim; /* without keepdim x lacks the masked dims */
     int own = dropped ? 0 : x->ndim - at->shape.ndim;
     for (int d = 0; d < at->shape.ndim; d++) {
         bool masked = at->mask >> d & 1;
@@ -243,7 +245,8 @@ tern_tensor *tern_mean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
 
 /* ---- sum to a shape ---------------------------------------------------------------------- */
 
-/* The dims of from that were added or widened when to was broadcast to it; false if it was not. */
+/* Sets *mask to the dims of `from` that were added or widened when `to` was broadcast to `from`.
+ * Returns false if `to` does not broadcast to `from`. */
 static bool broadcast_mask(const tern_shape *from, const tern_shape *to, uint32_t *mask)
 {
     int added = from->ndim - to->ndim;
@@ -277,7 +280,7 @@ tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape)
         return NULL;
     if (tern_shape_numel(&shape, __func__) < 0)
         return NULL;
-    if (shape.ndim == 0) /* all of it: integers become int64, as by sum alone */
+    if (shape.ndim == 0) /* the sum of all elements: integers become int64, as by tern_sum */
         return tern_sum(x);
     return tern_sum_to(x, &shape);
 }

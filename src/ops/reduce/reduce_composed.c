@@ -1,11 +1,10 @@
-/* reduce_composed.c -- reductions that are made of others: without NaN,
- * counts, pairs of results. */
+/* reduce_composed.c -- reductions composed of others: without NaN, counts, pairs of results. */
 #include "ops/reduce/reduction.h"
 #include <tern/ops.h>
 
 /* ---- without NaN ------------------------------------------------------------------------- */
 
-/* 0 in place of NaN: the neutral element of sums, and no gradient flows there. */
+/* Returns x with NaN replaced by 0, which does not change sums and gets no gradient. */
 static tern_tensor *without_nan(tern_tensor *x)
 {
     if (!x || !tern_dtype_is_floating_point(x->dtype))
@@ -33,7 +32,7 @@ tern_tensor *tern_nanmean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
             TERN_ERR_DTYPE,
             "tern_nanmean: nanmean(): expected input to have floating point dtype but got %s",
             tern_dtype_name(x->dtype));
-    /* In float32 for half precision, whose sums and counts do not fit into it. */
+    /* Half precision is computed in float32: sums and counts may overflow in half precision. */
     tern_tensor *wide = x && x->dtype != TERN_F64 ? tern_to_dtype(x, TERN_F32) : x;
     tern_tensor *count = tern_sum_dim(tern_logical_not(tern_isnan(wide)), dims, keepdim);
     tern_tensor *mean = tern_div(tern_nansum_dim(wide, dims, keepdim), count);
@@ -109,7 +108,7 @@ tern_status tern_aminmax_dim(tern_tensor *x, int dim, bool keepdim, tern_tensor 
     TERN_NAMED_IN_ERRORS;
     if (!x || !out)
         return tern_fail_argument_null(__func__, x ? "out" : "x");
-    if (x->ndim == 0 && keepdim) /* PyTorch gives (1) */
+    if (x->ndim == 0 && keepdim) /* PyTorch returns shape (1) */
         x = tern_unsqueeze(x, 0);
     return pair(tern_amin(x, TERN_SHAPE(dim), keepdim), tern_amax(x, TERN_SHAPE(dim), keepdim),
                 out);

@@ -1,10 +1,10 @@
-/* reduction.c -- from the dims that are reduced to (outer, n, inner), and how n is cut for many
- * threads.
+/* reduction.c -- the reduced dims of a tensor as (outer, n, inner), and the split of n into parts
+ * for many threads.
  *
- * A reduction is over a set of dims, a kernel's along one. Where the reduced dims lie side by side
- * in memory they are one dim, with those outside and inside of them as one each; else a copy brings
- * them to the end. inner = 1: the slices are dense rows; inner > 1: they are columns, of which a
- * group takes a tile. */
+ * A reduction is over a set of dims, but a kernel reduces one dim, n. If the reduced dims are
+ * adjacent in memory they are merged into n, and the dims outside and inside of them into outer and
+ * inner; otherwise a copy moves them to the end. With inner = 1 the slices are dense rows. With
+ * inner > 1 they are columns, and a work-group reduces a tile of columns. */
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
 #include "tensor/tensor.h"
@@ -30,7 +30,7 @@ tern_status tern_dims_mask(const tern_shape *dims, int ndim, uint32_t *mask, con
     return TERN_OK;
 }
 
-/* The shape of the result of a reduction. */
+/* Returns the shape of the result of a reduction. */
 tern_shape tern_masked_shape(const tern_shape *shape, uint32_t mask, bool keepdim)
 {
     tern_shape out = {0};
@@ -65,7 +65,8 @@ int64_t tern_masked_count(const tern_shape *shape, uint32_t mask)
 
 /* ---- the order of the elements ----------------------------------------------------------- */
 
-/* The dims of x that are not 1, by falling stride: the order of its elements in memory. */
+/* Sets `order` to the dims of x whose size is not 1, by decreasing stride, which is the order of
+ * the elements in memory. Returns their number. */
 static int order_in_memory(const tern_tensor *x, int *order)
 {
     int count = 0;
@@ -80,15 +81,15 @@ static int order_in_memory(const tern_tensor *x, int *order)
     return count;
 }
 
-/* Whether x fills its memory in this order without gaps, the dims that stay are in their own order,
- * and the masked ones side by side (and where places count, in their own order too): then r gets
- * the sizes. */
+/* Returns whether x can be reduced without a copy, and if so sets r's sizes. x must fill its memory
+ * in this order without gaps, with the other dims in their own order and the masked dims adjacent
+ * (and, if indices are wanted, in their own order too). */
 static bool needs_no_copy(tern_reduction_view *r, const tern_tensor *x, uint32_t mask, bool places,
                           const int *order, int count)
 {
     int64_t step = 1;
     int last[2] = {x->ndim, x->ndim},
-        seen = 0; /* 0: right of the masked dims, 1: in them, 2: left */
+        seen = 0; /* 0: inside of the masked dims, 1: in them, 2: outside */
     r->outer = r->n = r->inner = 1;
     for (int i = count - 1; i >= 0; i--) {
         int d = order[i];
@@ -104,7 +105,7 @@ static bool needs_no_copy(tern_reduction_view *r, const tern_tensor *x, uint32_t
     return true;
 }
 
-/* Dense, the masked dims last. */
+/* Returns a dense copy of x with the masked dims last. */
 static tern_tensor *masked_last(const tern_tensor *x, uint32_t mask)
 {
     tern_shape shape = {0};
@@ -126,7 +127,8 @@ static tern_tensor *masked_last(const tern_tensor *x, uint32_t mask)
     return copy;
 }
 
-/* Parts of at least PART_WORK elements, so that there are groups enough for every device. */
+/* Splits n into parts of at least PART_WORK elements, so that there are enough work-groups for
+ * every device. */
 static void cut(tern_reduction_view *r)
 {
     int64_t tiles = 1, width = 1;
@@ -172,12 +174,12 @@ void tern_reduction_end(tern_reduction_view *r)
     r->copy = NULL;
 }
 
-/* The parts of each slice lie side by side: (outer, parts, inner), reduced by one launch. */
+/* Returns the view of the partial results, (outer, parts, inner), which one launch reduces. */
 tern_reduction_view tern_reduction_rest(const tern_reduction_view *r, tern_tensor *partial)
 {
     tern_reduction_view rest = {.outer = r->outer, .n = r->parts, .inner = r->inner, .x = partial};
     cut(&rest);
-    rest.parts = 1; /* few enough by now */
+    rest.parts = 1; /* there are few partial results */
     rest.len = rest.n;
     int64_t tiles = rest.inner == 1 ? 1 : (rest.inner * rest.abreast + TILE - 1) / TILE;
     rest.groups = rest.outer * tiles;

@@ -2,7 +2,7 @@
  *
  *   var = sum (x - mean)^2 / max(n - correction, 0),   std = sqrt(var)
  *
- * Sums of squares less the square of the sum would need one pass, and lose all digits where the
+ * The sum of squares minus the square of the sum would need one pass, but loses all digits if the
  * mean is large. */
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
@@ -31,8 +31,8 @@ static tern_status var_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The root of variances, which are made again of scaled numbers where squares are beyond the
- * type. */
+/* Computes the roots of variances. Where the squares overflow or underflow, the variances are
+ * recomputed from scaled numbers. */
 static tern_status root_of(tern_tensor *out, const tern_tensor *variances,
                            const tern_reduction_view *f, double freedom)
 {
@@ -43,7 +43,8 @@ static tern_status root_of(tern_tensor *out, const tern_tensor *variances,
         tern_arg_i64(f->n), tern_arg_i64(f->inner), tern_arg_real(out->dtype, freedom));
 }
 
-/* The mean is kept, so that the second pass takes it off each element before it squares. */
+/* Computes the variance, or with `root` the standard deviation. The mean is stored, so that the
+ * second pass subtracts it from each element before squaring. */
 static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attributes *at, bool root)
 {
     tern_reduction_view f;
@@ -78,7 +79,7 @@ static tern_status var_forward(tern_call *call)
         return tern_fill_(out, tern_scalar_real(NAN)) ? TERN_OK : tern_last_status();
     if (x->dtype == TERN_F32 || x->dtype == TERN_F64) {
         status = var_into(out, x, at, root);
-    } else { /* both passes, and the root, in f32 */
+    } else { /* half precision: both passes and the root in float32 */
         tern_shape shape = tern_shape_of(x);
         tern_tensor *wide = tern_tensor_new(&shape, TERN_F32, call->place, "tern_var");
         tern_tensor *result = tern_tensor_new(&at->shape, TERN_F32, call->place, "tern_var");
@@ -93,8 +94,9 @@ static tern_status var_forward(tern_call *call)
     return status;
 }
 
-/* dx = 2 (x - mean) / (n - correction) dvar; dvar = dstd / (2 std), 0 where std is 0. In float32
- * for half precision: the mean's rounding would show in every deviation. */
+/* dx = 2 (x - mean) / (n - correction) dvar; dvar = dstd / (2 std), 0 where std is 0. Half
+ * precision is computed in float32, since every deviation would contain the mean's rounding
+ * error. */
 static tern_status var_backward(tern_gradient *g)
 {
     const var_attributes *at = g->attributes;

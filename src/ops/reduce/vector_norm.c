@@ -1,4 +1,4 @@
-/* vector_norm.c -- (sum |x|^p)^(1/p) over dims, with its limits for p 0 and infinity. */
+/* vector_norm.c -- (sum |x|^p)^(1/p) over dims, and its limits for p = 0 and infinity. */
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
 #include "tensor/tensor.h"
@@ -8,7 +8,7 @@
 
 typedef struct norm_attributes {
     double p;
-    tern_shape shape; /* of the result */
+    tern_shape shape; /* shape of the result */
     uint32_t mask;
     bool keepdim,
         of_points; /* a distance of two points, whose gradient at ties and NaN is cdist's */
@@ -30,7 +30,7 @@ static tern_scalar real(double value)
 
 /* ---- forward ----------------------------------------------------------------------------- */
 
-/* Which p have no value for no elements, in PyTorch's words. */
+/* Refuses an empty reduction for those p that have no value for it, with PyTorch's messages. */
 static tern_status refuse_empty(const tern_call *call, const norm_attributes *at)
 {
     const tern_tensor *x = call->in[0];
@@ -59,13 +59,15 @@ static tern_status norm_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Powers of greater orders are beyond every type but for numbers next to 1. */
+/* Returns whether sums of powers |x|^p are scaled. Powers of greater orders overflow or underflow
+ * in every dtype, except for numbers near 1. */
 static bool is_scaled(double p)
 {
     return p != 0 && p != 1 && fabs(p) <= 64;
 }
 
-/* The sums of |x|^p over r; squares are those of deviations from 0, which take no memory. */
+/* Returns the sums of |x|^p over r. Squares are computed as squared deviations from 0, which take
+ * no memory. */
 static tern_tensor *sums_of_powers(tern_tensor *x, tern_reduction_view *r,
                                    const norm_attributes *at)
 {
@@ -79,8 +81,8 @@ static tern_tensor *sums_of_powers(tern_tensor *x, tern_reduction_view *r,
     return tern_reduction_deviations(r, sums, zeros, 1) == TERN_OK ? sums : NULL;
 }
 
-/* The p-th root of the sum of powers, which is made again of scaled numbers where powers are beyond
- * the type. */
+/* Returns the p-th roots of the sums of powers. Where the powers overflow or underflow, they are
+ * recomputed from scaled numbers. */
 static tern_tensor *roots_of(tern_tensor *x, tern_reduction_view *r, const norm_attributes *at)
 {
     static const tern_kernel_ref root = {"reduce", "norm_root"};
@@ -107,8 +109,8 @@ static tern_tensor *norm_of_powers(tern_tensor *x, const norm_attributes *at)
     return y;
 }
 
-/* The limits are cases of their own: p 0 counts what is not 0, p infinity is the largest |x|, p 1
- * and 2 need no powers. */
+/* Returns the norm. The limits are separate cases: p = 0 counts the elements other than 0, p =
+ * infinity is the maximum of |x|, p = 1 and 2 need no powers. */
 static tern_tensor *norm_of(tern_tensor *x, const norm_attributes *at)
 {
     double p = at->p;
@@ -130,7 +132,7 @@ static tern_status norm_forward(tern_call *call)
         return TERN_OK;
     TERN_NO_GRAD {
         TERN_SCOPE {
-            tern_tensor *x = call->in[0]; /* squares of half precision need more room */
+            tern_tensor *x = call->in[0]; /* squares of half precision could overflow */
             x = x->dtype == TERN_F64 ? x : tern_to_dtype(x, TERN_F32);
             tern_tensor *y = x ? norm_of(x, call->attributes) : NULL;
             status = y ? tern_copy_elements(call->out[0], y) : tern_last_status();
@@ -141,7 +143,8 @@ static tern_status norm_forward(tern_call *call)
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
-/* To those that are as large as the norm: evenly, or to each of a distance. */
+/* Passes dy to the elements whose absolute value equals the norm: distributed evenly, or in full to
+ * each for a distance of points. */
 static tern_tensor *to_the_largest(tern_gradient *g, const norm_attributes *at)
 {
     tern_tensor *size = tern_abs(g->in[0]),
@@ -157,8 +160,8 @@ static tern_tensor *to_the_largest(tern_gradient *g, const norm_attributes *at)
     return tern_mul(tern_mul(tern_sign(g->in[0]), tie), share);
 }
 
-/* dx = dy sign(x) (|x| / y)^(p - 1); 0 where that is 0 / 0. Quotients of full size are made for
- * those orders whose powers of large numbers would be infinite. */
+/* dx = dy sign(x) (|x| / y)^(p - 1), and 0 for 0 / 0. For orders whose powers of large numbers
+ * would be infinite, the quotients |x| / y are computed first. */
 static tern_status norm_backward(tern_gradient *g)
 {
     const norm_attributes *at = g->attributes;
@@ -175,7 +178,7 @@ static tern_status norm_backward(tern_gradient *g)
     }
     const bool quotients = is_scaled(p) && p > 1 && p != 2;
     tern_tensor *zero = p != 1 ? tern_eq_scalar(y, real(0)) : NULL;
-    if (quotients || p == 2) /* 0 has derivatives, too */
+    if (quotients || p == 2) /* keeps the derivative at 0 finite */
         y = tern_masked_fill(y, zero, real(INFINITY));
     if (quotients)
         x = tern_div(x, y ? tern_expand_masked(y, &g->in_shape[0], at->mask) : NULL);
