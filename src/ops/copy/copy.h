@@ -5,8 +5,8 @@
 
 /* Copies x, which broadcasts, to y, for any strides and dtypes on one device. */
 tern_status tern_copy_elements(tern_tensor *y, const tern_tensor *x);
-/* Returns a number for kernels of a storage-only dtype, and sets *by to the dtype that holds its
- * values. */
+/* Returns `value` as an argument for kernels of the dtype *by, and sets *by to the dtype that holds
+ * the values of the storage-only dtype `stored`. */
 tern_scalar tern_stored_number(tern_dtype stored, tern_scalar value, tern_dtype *by);
 /* Returns tern_contiguous of x. Errors name `function`. */
 tern_tensor *tern_contiguous_for(tern_tensor *x, const char *function);

@@ -25,9 +25,9 @@ enum {
     TILE = 64,
     COLUMN_TILE = 32
 };
-/* With fewer than ENOUGH_GROUPS work-groups the channels are cut into parts, up to MANY_GROUPS
- * work-groups, which is enough for the largest GPU. A part has at least PART_WORK elements; fewer
- * than LEAST_PARTS parts are not worth a second launch. */
+/* ENOUGH_GROUPS work-groups keep most devices busy, MANY_GROUPS the largest GPU. Channels are cut
+ * into parts of at least PART_WORK elements if there are fewer work-groups, but not into fewer than
+ * LEAST_PARTS parts, which are not worth a second launch. */
 enum { ENOUGH_GROUPS = 64, MANY_GROUPS = 384, PART_WORK = 16384, LEAST_PARTS = 4 };
 /* Inputs of the operation, and its optional output: RECTIFIED is relu(y), if relu is the next
  * operation. */

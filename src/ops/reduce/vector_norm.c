@@ -178,7 +178,7 @@ static tern_status norm_backward(tern_gradient *g)
     }
     const bool quotients = is_scaled(p) && p > 1 && p != 2;
     tern_tensor *zero = p != 1 ? tern_eq_scalar(y, real(0)) : NULL;
-    if (quotients || p == 2) /* keeps the derivative at 0 finite */
+    if (quotients || p == 2) /* no 0 / 0 in derivatives where y = 0 */
         y = tern_masked_fill(y, zero, real(INFINITY));
     if (quotients)
         x = tern_div(x, y ? tern_expand_masked(y, &g->in_shape[0], at->mask) : NULL);
