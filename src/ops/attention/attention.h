@@ -8,8 +8,7 @@ typedef struct tern_attention_attributes {
     double scale, dropout, softcap;
     int64_t window; /* 0: no window */
     bool causal, lower_right;
-    bool inner; /* result and gradients have the memory layout (N, T, heads, width), like the
-                 * inputs */
+    bool inner; /* results have the memory layout (N, T, heads, width), as the inputs */
 } tern_attention_attributes;
 
 /* Query i attends to the keys from i - before to i + after. Without a limit these are so large that

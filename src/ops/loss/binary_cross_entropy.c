@@ -109,8 +109,7 @@ tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
                               "different to the input size (%s) is deprecated. Please ensure they "
                               "have the same size.",
                               TERN_TENSOR_TEXT(target), TERN_TENSOR_TEXT(input));
-    /* checked before the kernel reads the input, whose faults a device reports later than the
-     * cpu */
+    /* checked before the kernel reads the input: devices report its faults later than the cpu */
     if (o->weight) {
         tern_shape a = tern_shape_of(input), b = tern_shape_of(o->weight), both;
         if (tern_shape_broadcast(&a, &b, &both, __func__) != TERN_OK)

@@ -149,7 +149,7 @@ static tern_status dx_forward(tern_call *call)
     int64_t rows = x->shape[0], n = x->shape[1];
     if (x->numel == 0)
         return TERN_OK;
-    if (dx->storage == x->storage) /* even if a later call fails */
+    if (dx->storage == x->storage) /* x is overwritten even if a later call fails */
         tern_bump_version(dx);
     const tern_entropy_unit u = {.x = x,
                                  .target = call->in[2],

@@ -115,7 +115,7 @@ typedef struct gradients {
 } gradients;
 
 /* Returns whether the product rounds the row length of dy, and so the number of rows of dW, up to a
- * multiple: dy has zero padding there. */
+ * multiple: dy has zero padding there, and dW padded memory. */
 static bool rounds_up(const tern_tensor *dy, const tern_tensor *x)
 {
     const int64_t in = x->shape[x->ndim - 1];

@@ -160,8 +160,7 @@ static tern_status launch_batch(tern_call *call, batch b, int what, tern_tensor 
     const batch_attributes *at = call->attributes;
     tern_tensor *x = call->in[X], *kept = call->out[1], *const *in = call->in;
     const bool rectified = call->n_out > RECTIFIED, ends = !(what & PIECES);
-    const int first = rectified || b.columns ? 0 : 1; /* index of the first argument that this
-                                                       * kernel has */
+    const int first = rectified || b.columns ? 0 : 1; /* first argument that is passed */
     const tern_arg args[] = {ends && rectified ? tern_arg_out(call->out[RECTIFIED])
                                                : tern_arg_unused(x),
                              ends ? tern_arg_out(call->out[0]) : tern_arg_unused(x),
@@ -245,8 +244,8 @@ static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tens
     const gradient_attributes *at = call->attributes;
     tern_tensor *x = call->in[1], *kept = call->in[3], *mask = call->in[5], *bias = call->in[6];
     const bool ends = !(what & PIECES);
-    const int first = mask || b.columns || at->finds_mask ? 0 : 1; /* index of the first argument
-                                                                    * that this kernel has */
+    const int first =
+        mask || b.columns || at->finds_mask ? 0 : 1; /* first argument that is passed */
     const tern_arg args[] = {at->finds_mask ? tern_arg_optional(bias, kept)
                              : mask         ? tern_arg_in(mask)
                                             : tern_arg_unused(x),

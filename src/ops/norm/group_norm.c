@@ -141,11 +141,9 @@ tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_mean, tern_
                               "%s: Expected running_mean and running_var to be defined when "
                               "use_input_stats is false",
                               function);
-    for (int i = 0; i < 4; i++) { /* (C) -> (N C), copied, since batch norm writes the running
-                                   * statistics */
+    for (int i = 0; i < 4; i++) { /* (C) -> (N C), a copy that batch norm writes */
         all[i] = params[i] ? tern_repeat(params[i], TERN_SHAPE(n)) : NULL;
-        if (i == 0 && all[i] && all[i]->dtype != x->dtype) /* PyTorch's running mean may have any
-                                                            * dtype */
+        if (i == 0 && all[i] && all[i]->dtype != x->dtype) /* any dtype, as in PyTorch */
             all[i] = tern_to_dtype(all[i], x->dtype == TERN_F64 ? TERN_F64 : TERN_F32);
         if (!all[i] && params[i])
             return NULL;
