@@ -5,8 +5,7 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* A sliding window over up to three spatial dims; leading dims that an image lacks have window size
- * 1. */
+/* A sliding window over ndim spatial dims, at most three. Only the first ndim elements are used. */
 typedef struct tern_window {
     int ndim;
     int64_t kernel[3], stride[3], padding[3], dilation[3];
