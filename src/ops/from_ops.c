@@ -1,4 +1,4 @@
-/* from_ops.c -- the operations that tensors and autograd ask for, registered with them. */
+/* from_ops.c -- registers with tensor/ the operations that tensors and autograd call. */
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduction.h"
@@ -8,8 +8,9 @@
 #include <tern/ops/create.h>
 #include <tern/ops/elementwise.h>
 
-/* Before the constructors of programs, which may use tensors. In a static library the linker takes
- * this object together with tensor/from_ops.c (cmake/library.cmake). */
+/* Priority 101 runs this function before the constructors of programs, which may use tensors. In a
+ * static library the linker takes this object together with tensor/from_ops.c
+ * (cmake/library.cmake). */
 __attribute__((constructor(101))) static void register_functions(void)
 {
     static const tern_ops_functions functions = {.copy = tern_copy_elements,

@@ -1,6 +1,6 @@
-/* fractional_pool.c -- max pooling with windows at random distances (Graham 2014). The elements of
- * the windows are computed as index tensors by other operations; only the indices of the largest
- * ones are saved for the gradient. */
+/* fractional_pool.c -- max pooling with windows at random distances (Graham 2014). Other operations
+ * compute the elements of the windows as index tensors; only the indices of the maxima are saved
+ * for the gradient. */
 #include "base/checked.h"
 #include "device/device.h"
 #include "ops/pool/pool.h"
@@ -9,26 +9,26 @@
 /* Sizes along one dim of the planes. */
 typedef struct axis {
     int64_t in, out, window;
-    int sample; /* its column in the samples */
+    int sample; /* column of this dim in the samples */
 } axis;
 
 typedef struct fractional {
     const char *function;
     int ndim;
     int64_t planes;
-    axis axes[3]; /* the last ndim of them */
+    axis axes[3]; /* the last ndim entries are used */
 } fractional;
 
-/* ---- what is asked for --------------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------------------------ */
 
-/* Entry d of a list of ndim numbers, or of one number for all dims. */
+/* Returns entry d of a list of ndim numbers, or the only entry of a list of one number. */
 static int64_t number_of(const tern_shape *list, int ndim, int d)
 {
     return list->dims[list->ndim == ndim ? d : 0];
 }
 
-/* Sizes of output and window for each dim, from a size or as a ratio of the input. The windows
- * need in >= out + window - 1. */
+/* Reads the sizes of output and window for each dim, the output as a size or as a ratio of the
+ * input. The windows need in >= out + window - 1. */
 static tern_status read_sizes(const tern_tensor *x, const tern_shape *window,
                               const tern_fractional_max_pool_options *o, fractional *f)
 {
@@ -51,7 +51,7 @@ static tern_status read_sizes(const tern_tensor *x, const tern_shape *window,
         a->in = x->shape[x->ndim - f->ndim + d];
         a->window = number_of(window, f->ndim, d);
         a->out = by_ratio ? tern_size_of_real((double)a->in * ratio) : number_of(size, f->ndim, d);
-        a->sample = f->ndim == 2 ? 1 - d : d; /* two dims draw for the width first */
+        a->sample = f->ndim == 2 ? 1 - d : d; /* with two dims the samples begin with the width */
         if (a->window < 1 || a->out < 1 || tern_size_add(a->out, a->window) - 1 > a->in)
             return tern_fail(TERN_ERR_ARGUMENT,
                              "%s: pool %s %lld too large relative to input %s %lld (output %lld)",
@@ -61,7 +61,8 @@ static tern_status read_sizes(const tern_tensor *x, const tern_shape *window,
     return TERN_OK;
 }
 
-/* (N, C, *) or (C, *) of a floating point type; only the batch may be empty. */
+/* Checks that x is (N, C, *) or (C, *) of a floating point dtype, and that no dim but the batch is
+ * empty. */
 static tern_status check_input(const tern_tensor *x, const fractional *f)
 {
     tern_shape shape = tern_shape_of(x);
@@ -78,15 +79,16 @@ static tern_status check_input(const tern_tensor *x, const fractional *f)
     return TERN_OK;
 }
 
-/* One u in [0, 1) for each plane and dim, (planes, ndim), given or drawn. Half precision uses
- * float32: at 11 bits u would move the windows. */
+/* Returns samples u in [0, 1), (planes, ndim), given or drawn. For half precision u is float32, as
+ * u of 11 bits would move the windows. */
 static tern_tensor *samples_for(const fractional *f, const tern_tensor *x, tern_tensor *given)
 {
     tern_dtype dtype = tern_dtype_size(x->dtype) == 2 ? TERN_F32 : x->dtype;
     if (!given)
         return tern_rand(TERN_SHAPE(f->planes, f->ndim), dtype, tern_device(x));
     bool batched = x->ndim == f->ndim + 2;
-    int64_t batch = batched ? x->shape[0] : 1; /* rows beyond it are not read, as in PyTorch */
+    int64_t batch = batched ? x->shape[0] : 1; /* rows of `given` beyond the batch are not read,
+                                                * as in PyTorch */
     tern_shape shape = tern_shape_of(x), drawn = tern_shape_of(given);
     if (given->dtype != x->dtype)
         return tern_fail_null(TERN_ERR_DTYPE, "%s: expected scalar type %s but found %s",
@@ -103,13 +105,12 @@ static tern_tensor *samples_for(const fractional *f, const tern_tensor *x, tern_
     return tern_reshape(tern_to_dtype(given, dtype), TERN_SHAPE(f->planes, f->ndim));
 }
 
-/* ---- where the windows lie ----------------------------------------------------------------- */
+/* ---- positions of the windows -------------------------------------------------------------- */
 
-/* The elements of each window along one dim, (planes, out, window). With a = (in - window) /
- * (out - 1), the distance of evenly spread windows, window i begins at
- *   trunc((i + u) a) - trunc(u a)
- * and the last one at in - window. So distances vary between floor(a) and ceil(a),
- * pseudorandomly. */
+/* Returns the elements of each window along one dim, (planes, out, window). With a = (in - window)
+ * / (out - 1), the distance of evenly spread windows, window i begins at trunc((i + u) a) - trunc(u
+ * a) and the last window at in - window. Distances therefore vary pseudorandomly between floor(a)
+ * and ceil(a). */
 static tern_tensor *positions_along(const fractional *f, const axis *a, tern_tensor *samples)
 {
     const char *device = tern_device(samples);
@@ -128,9 +129,9 @@ static tern_tensor *positions_along(const fractional *f, const axis *a, tern_ten
     return tern_add(tern_unsqueeze(starts, 2), step);
 }
 
-/* The elements of each window as indices into the plane, (planes, windows, elements of one).
- * Dims are combined one by one: index = index in the outer dims * size + index in this one,
- * with windows and elements broadcast against each other. */
+/* Returns the elements of each window as indices into the plane, (planes, windows, elements of a
+ * window). Dims are combined one by one: index = index in the outer dims * size + index in this
+ * dim, with windows and elements broadcast against each other. */
 static tern_tensor *windows_of(const fractional *f, tern_tensor *samples)
 {
     int64_t windows = 1, elements = 1;
@@ -155,7 +156,7 @@ static tern_tensor *windows_of(const fractional *f, tern_tensor *samples)
 
 /* ---- the pool ------------------------------------------------------------------------------ */
 
-/* The index in its plane of each window's largest element, (planes, windows). */
+/* Returns the index in its plane of the maximum of each window, (planes, windows). */
 static tern_tensor *argmax_windows(const fractional *f, tern_tensor *planes, tern_tensor *samples)
 {
     tern_tensor *windows = windows_of(f, samples);
@@ -169,8 +170,8 @@ static tern_tensor *argmax_windows(const fractional *f, tern_tensor *planes, ter
     return tern_squeeze_dim(tern_gather(windows, 2, largest), 2);
 }
 
-/* y = x gathered at the largest element of each window. Positions are found without recording;
- * the gather is recorded, and its gradient adds dy to the chosen elements. */
+/* Computes y = x gathered at the maximum of each window. The positions are computed without a
+ * graph; the gather is recorded, and its gradient adds dy to the chosen elements. */
 static tern_status pool(tern_tensor *x, tern_shape window,
                         const tern_fractional_max_pool_options *options, int ndim,
                         const char *function, tern_values_indices *out)

@@ -5,7 +5,7 @@
 #include "tensor/memory_format.h"
 #include <math.h>
 
-/* Whether x is there; the error names the argument. */
+/* Returns whether x is not NULL; the error names the argument. */
 static bool given(const void *x, const char *name, const char *function)
 {
     if (!x)
@@ -15,8 +15,8 @@ static bool given(const void *x, const char *name, const char *function)
 
 /* ---- max pooling ------------------------------------------------------------------------- */
 
-/* y[q] = max over the window of q of x, and, if they are asked for, its index in the plane. Padding
- * counts as -inf. */
+/* Computes y[q] = max of x over the window of q and, with `indices`, the index of the maximum in
+ * its plane. Padding counts as -inf. */
 static tern_status max_pool(tern_tensor *x, tern_shape size, const tern_max_pool_options *options,
                             int ndim, bool indices, const char *function, tern_values_indices *out)
 {
@@ -35,8 +35,8 @@ static tern_status max_pool(tern_tensor *x, tern_shape size, const tern_max_pool
     return tern_pool_max(&at, x, indices, out);
 }
 
-/* The same over out windows that cover x: window q goes from floor(q in / out) to ceil((q + 1)
- * in / out). */
+/* Computes max pooling over out windows that cover x: window q goes from floor(q in / out) to
+ * ceil((q + 1) in / out). */
 static tern_status adaptive_max_pool(tern_tensor *x, tern_shape size, int ndim, bool indices,
                                      const char *function, tern_values_indices *out)
 {
@@ -49,7 +49,7 @@ static tern_status adaptive_max_pool(tern_tensor *x, tern_shape size, int ndim, 
 
 /* ---- max unpooling ----------------------------------------------------------------------- */
 
-/* A list of one number or of ndim, as ndim numbers; 0 for an empty one. */
+/* Returns a list of one number or of ndim numbers as ndim numbers, zeros for an empty list. */
 static tern_shape numbers_for_dims(tern_shape list, int ndim)
 {
     tern_shape all = {.ndim = ndim};
@@ -58,8 +58,9 @@ static tern_shape numbers_for_dims(tern_shape list, int ndim)
     return all;
 }
 
-/* The size before pooling, (in - 1) stride + window - 2 padding for each dim. Pooling rounds
- * down, so sizes up to a stride away pool to the same; output_size chooses among them. */
+/* Computes the size before pooling, (in - 1) stride + window - 2 padding for each dim. Pooling
+ * rounds down, so sizes that differ by less than a stride have the same pooled size; output_size
+ * selects one. */
 static tern_status unpooled_shape(const tern_tensor *x, tern_shape size,
                                   const tern_max_unpool_options *o, int ndim, const char *function,
                                   tern_shape *out)
@@ -90,8 +91,8 @@ static tern_status unpooled_shape(const tern_tensor *x, tern_shape size,
     return TERN_OK;
 }
 
-/* Zeros, with each element of x at the index that max pooling found for it. The inverse of max
- * pooling as far as there is one. */
+/* Returns zeros with each element of x at its index from max pooling: the partial inverse of max
+ * pooling. */
 static tern_tensor *max_unpool(tern_tensor *x, tern_tensor *indices, tern_shape size,
                                const tern_max_unpool_options *options, int ndim,
                                const char *function)
@@ -127,8 +128,8 @@ static tern_tensor *max_unpool(tern_tensor *x, tern_tensor *indices, tern_shape 
 
 /* ---- average pooling --------------------------------------------------------------------- */
 
-/* y[q] = the sum of x over the window of q, divided by divisor_override, or by the elements of
- * the window with or without those in the padding. */
+/* Returns y[q] = the sum of x over the window of q, divided by divisor_override, or by the number
+ * of elements of the window, counted with or without the padding. */
 static tern_tensor *avg_pool(tern_tensor *x, tern_shape size, const tern_avg_pool_options *options,
                              int ndim, const char *function)
 {
@@ -149,8 +150,8 @@ static tern_tensor *avg_pool(tern_tensor *x, tern_shape size, const tern_avg_poo
     return tern_pool_windows(&w, x, &at) == TERN_OK ? tern_pool_mean(&at, x) : NULL;
 }
 
-/* The mean over the windows of adaptive_max_pool. One window over everything (global average
- * pooling) is a reduction over the spatial dims, of no elements too. */
+/* Returns the mean over the windows of adaptive_max_pool. One window over a whole plane (global
+ * average pooling) is a reduction over the spatial dims, also for empty planes. */
 static tern_tensor *adaptive_avg_pool(tern_tensor *x, tern_shape size, int ndim,
                                       const char *function)
 {
@@ -171,7 +172,7 @@ static tern_tensor *adaptive_avg_pool(tern_tensor *x, tern_shape size, int ndim,
                : NULL;
 }
 
-/* The largest of |x| in the window, or the least. */
+/* Returns the largest |x| in each window, or the smallest if `least`. */
 static tern_tensor *extreme_pool(tern_tensor *x, bool least, tern_shape size,
                                  const tern_lp_pool_options *o, int ndim, const char *function)
 {
@@ -183,9 +184,9 @@ static tern_tensor *extreme_pool(tern_tensor *x, bool least, tern_shape size,
     return least ? tern_neg(out.values) : out.values;
 }
 
-/* y = (sum of x^p over the window)^(1 / p), made of an average pool: with m the mean of x^p
- * over k elements, (sign(m) relu(|m|) k)^(1 / p), as PyTorch has it: of integers, too, whose mean
- * is rounded towards 0 where p is whole. */
+/* Returns y = (sum of x^p over the window)^(1 / p) by an average pool: with m the mean of x^p over
+ * k elements, (sign(m) relu(|m|) k)^(1 / p), as PyTorch. The mean of integers is rounded towards 0
+ * where p is whole, as in PyTorch. */
 static tern_tensor *lp_pool(tern_tensor *x, double p, tern_shape size,
                             const tern_lp_pool_options *o, int ndim, const char *function)
 {

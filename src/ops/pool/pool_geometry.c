@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A list of one number or of ndim as three numbers, right-aligned: pools of one and two dims
- * are pools of three whose leading dims have size 1. */
+/* Reads a list of one number or of ndim numbers as three numbers, right-aligned: pools of one and
+ * two dims are pools of three dims whose leading dims have size 1. */
 static tern_status read_numbers(const tern_shape *list, int ndim, int64_t otherwise,
                                 const char *name, const char *function, int64_t out[3])
 {
@@ -21,7 +21,8 @@ static tern_status read_numbers(const tern_shape *list, int ndim, int64_t otherw
     return TERN_OK;
 }
 
-/* (N, C, *) or (C, *) of these types; only the batch may be empty. */
+/* Checks that x is (N, C, *) or (C, *) of one of the dtypes `takes`, and that no dim but the batch
+ * is empty. */
 static tern_status check_input(const tern_tensor *x, int ndim, uint32_t takes, const char *function)
 {
     if (!tern_dtype_in(x->dtype, takes))
@@ -36,8 +37,8 @@ static tern_status check_input(const tern_tensor *x, int ndim, uint32_t takes, c
                             function, ndim + 1, ndim + 2, TERN_TENSOR_TEXT(x));
 }
 
-/* The same of floating point types for adaptive pools, as PyTorch has it: the first dim may be
- * empty, and for means of one and two dims the channels. */
+/* Checks an input of adaptive pools, of a floating point dtype. As in PyTorch the first dim may be
+ * empty, and for means of one and two dims also the channels. */
 static tern_status check_adaptive(const tern_tensor *x, int ndim, bool mean, const char *function)
 {
     TERN_TRY(tern_check_floating(function, x->dtype));
@@ -53,7 +54,7 @@ static tern_status check_adaptive(const tern_tensor *x, int ndim, bool mean, con
     return TERN_OK;
 }
 
-/* Batch and channels are one dim of planes; spatial dims are right-aligned in three. */
+/* Merges batch and channels into one dim of planes, and right-aligns the spatial dims in three. */
 static void set_input(const tern_tensor *x, int ndim, tern_pool_shape *s)
 {
     s->planes = 1;
@@ -63,7 +64,7 @@ static void set_input(const tern_tensor *x, int ndim, tern_pool_shape *s)
         s->in[d] = d < 3 - ndim ? 1 : x->shape[x->ndim - 3 + d];
 }
 
-/* The shapes of x and y as tensors, without the dims that were added. */
+/* Sets the shapes of the tensors x and y, without the added dims. */
 static void set_tensor_shapes(const tern_tensor *x, int ndim, tern_pool_attributes *at)
 {
     at->x = at->y = tern_shape_of(x);
@@ -72,8 +73,8 @@ static void set_tensor_shapes(const tern_tensor *x, int ndim, tern_pool_attribut
         at->y.dims[x->ndim - ndim + d] = at->shape.out[3 - ndim + d];
 }
 
-/* What PyTorch refuses along dim d. Padding of more than half a window would make windows that
- * lie in the padding alone, whose maximum is -inf. */
+/* Checks the arguments of dim d as PyTorch does. Padding of more than half a window would make
+ * windows in the padding alone, whose maximum is -inf. */
 static tern_status check_window(const tern_pool_window *w, const tern_pool_shape *s, int d)
 {
     if (s->window[d] < 1)
@@ -101,7 +102,7 @@ static tern_status check_window(const tern_pool_window *w, const tern_pool_shape
     return TERN_OK;
 }
 
-/* "(4x2x3)", channels in front, for messages. */
+/* Writes sizes as "(4x2x3)", channels first, for messages. */
 static void write_sizes(char text[96], int64_t channels, const int64_t *dims, int ndim)
 {
     size_t at = (size_t)snprintf(text, 96, "(%lld", (long long)channels);
@@ -110,9 +111,9 @@ static void write_sizes(char text[96], int64_t channels, const int64_t *dims, in
     snprintf(text + at, 96 - at, ")");
 }
 
-/* out = (in + 2 padding - dilation (window - 1) - 1) / stride + 1 for each dim, rounded down,
- * or up with ceil_mode. Rounded up, a last window that would begin in the padding at the end
- * is left out. */
+/* Computes out = (in + 2 padding - dilation (window - 1) - 1) / stride + 1 for each dim, rounded
+ * down, or up with ceil_mode. With ceil_mode a last window that would begin in the padding at the
+ * end is left out. */
 tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
                               tern_pool_attributes *out)
 {
@@ -136,12 +137,12 @@ tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
     s->divisor = w->divisor;
     bool fits = true;
     for (int d = 0; d < 3; d++) {
-        /* numbers of an int each: nothing wraps */
+        /* all numbers fit an int: no overflow in int64 */
         int64_t extent = s->in[d] + 2 * s->padding[d] - s->dilation[d] * (s->window[d] - 1) - 1;
         bool up = w->ceil_mode;
         s->out[d] = tern_size_div(extent + (up ? s->stride[d] - 1 : 0), s->stride[d]) + 1;
         if (up && (s->out[d] - 1) * s->stride[d] >= s->in[d] + s->padding[d])
-            s->out[d]--; /* the last window would begin outside */
+            s->out[d]--; /* the last window would begin outside of x */
         fits = fits && s->out[d] >= 1;
     }
     if (!fits) {
@@ -158,9 +159,9 @@ tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
     return TERN_OK;
 }
 
-/* Windows by output size: window q goes from floor(q in / out) to ceil((q + 1) in / out), so
- * sizes differ by at most one and neighbours may overlap. The kernels compute them from in and
- * out; window and stride are not read. */
+/* Sets windows by output size: window q goes from floor(q in / out) to ceil((q + 1) in / out), so
+ * sizes differ by at most one and neighbours may overlap. The kernels compute the windows from in
+ * and out, and do not read window and stride. */
 tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tensor *x, bool mean,
                                const char *function, tern_pool_attributes *out)
 {

@@ -3,7 +3,7 @@
 #include "tensor/memory_format.h"
 #include "tensor/tensor.h"
 
-/* One result of the first input's dtype. */
+/* Sets one result of `shape` with the dtype of the first input. */
 static tern_status infer_as(tern_call *call, const tern_shape *shape)
 {
     call->n_out = 1;
@@ -11,8 +11,8 @@ static tern_status infer_as(tern_call *call, const tern_shape *shape)
     return TERN_OK;
 }
 
-/* The windows as the kernels go through them: where channels lie next to each other they are the
- * last of three dims. */
+/* Returns the windows in the order of memory: for channels_last the channels are the last of three
+ * dims. */
 static tern_pool_shape lying(const tern_pool_attributes *at)
 {
     tern_pool_shape s = at->shape;
@@ -30,14 +30,14 @@ static tern_pool_shape lying(const tern_pool_attributes *at)
     return s;
 }
 
-/* x in rows but for images of two dims; and how it lies. */
+/* Returns x contiguous, or channels_last if x is so and has two spatial dims, and sets at->last. */
 static tern_tensor *brought(tern_pool_attributes *at, tern_tensor *x)
 {
     at->last = at->ndim == 2 && tern_is_channels_last(x);
     return tern_in_format(x, at->last);
 }
 
-/* The same of windows, which lies as what it comes of. */
+/* Sets one result of the windows' operation, in the memory format of the input. */
 static tern_status infer_windows(tern_call *call, const tern_shape *shape)
 {
     const tern_pool_attributes *at = call->attributes;
@@ -45,14 +45,15 @@ static tern_status infer_windows(tern_call *call, const tern_shape *shape)
     return infer_as(call, shape);
 }
 
-/* The gradient that comes to a result, as that lies. */
+/* Returns the gradient of the result, in the memory format of the result. */
 static tern_tensor *gradient_of(const tern_gradient *g)
 {
     const tern_pool_attributes *at = g->attributes;
     return tern_in_format(g->dout[0], at->last);
 }
 
-/* One thread an element of the result, about four operations an element of its window. */
+/* Returns a grid of one thread for each element of the result, with about four operations for each
+ * element of its window. */
 static tern_grid grid_of(const tern_shape *result, int64_t windows)
 {
     int64_t n = 1;
@@ -61,7 +62,8 @@ static tern_grid grid_of(const tern_shape *result, int64_t windows)
     return tern_items_of(n, 4 * windows);
 }
 
-/* How many elements a window has; about, for adaptive pools, whose windows differ by one. */
+/* Returns the number of elements of a window (approximate for adaptive pools, whose windows differ
+ * by one). */
 static int64_t window_size(const tern_pool_shape *s)
 {
     int64_t n = 1;
@@ -78,7 +80,7 @@ typedef struct undo_attributes {
     bool add;
 } undo_attributes;
 
-/* Elements of a plane, the last ndim dims. */
+/* Returns the number of elements of a plane, the last ndim dims. */
 static int64_t plane_size(const tern_shape *shape, int ndim)
 {
     int64_t n = 1;
@@ -87,16 +89,16 @@ static int64_t plane_size(const tern_shape *shape, int ndim)
     return n;
 }
 
-/* The shape is an attribute: pooling does not determine the size it had before. */
+/* The shape is an attribute, as the pooled size does not determine the size before pooling. */
 static tern_status unpool_infer(tern_call *call)
 {
     const undo_attributes *at = call->attributes;
     return infer_as(call, &at->shape);
 }
 
-/* x = 0, then x[plane, index[j]] = y[plane, j], or += with add. One group of threads a plane,
- * so that elements with the same index are written in order. An index outside of the plane is
- * a fault that the kernel reports. */
+/* Computes x = 0, then x[plane, index[j]] = y[plane, j], or += with add. One work group runs for
+ * each plane, so that elements with the same index are written in order. The kernel reports an
+ * index outside of the plane as a fault. */
 static tern_status unpool_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"pool", "unpool"};
@@ -117,8 +119,8 @@ static tern_status unpool_forward(tern_call *call)
     return tern_fault_check(call->place);
 }
 
-/* x[plane, index[j]] for each j: the gradient of unpooling, and of the gradient of max
- * pooling. Made of gather, so that it is differentiable. */
+/* Returns x[plane, index[j]] for each j: the gradient of unpooling, and of the gradient of max
+ * pooling. It is composed of gather, so that it is differentiable. */
 static tern_tensor *gather_maxima(tern_tensor *x, tern_tensor *indices, int ndim)
 {
     tern_shape shape = tern_shape_of(x), result = tern_shape_of(indices);
@@ -143,8 +145,8 @@ static const tern_op unpool_op = {.name = "max_unpool",
                                   .forward = unpool_forward,
                                   .backward = unpool_backward};
 
-/* Unpooling as an operation; with add it is also the differentiable gradient of max pooling,
- * where overlapping windows can share their largest element. */
+/* Unpooling as an operation. With add it is also the differentiable gradient of max pooling, where
+ * overlapping windows can have the same maximum. */
 tern_tensor *tern_pool_undo(tern_tensor *y, tern_tensor *indices, const tern_shape *shape, int ndim,
                             bool add)
 {
@@ -153,9 +155,9 @@ tern_tensor *tern_pool_undo(tern_tensor *y, tern_tensor *indices, const tern_sha
     return tern_apply(&unpool_op, in, 2, &at, sizeof at);
 }
 
-/* ---- max pooling: outputs y and where its elements lie -------------------------------------- */
+/* ---- max pooling: outputs y and the positions of the maxima ---------------------------------- */
 
-/* Whether a byte has each position in a window. Windows at distances may have no element at all. */
+/* Returns whether positions in a window fit a byte. Dilated windows may have no element: false. */
 static bool fits_bytes(const tern_pool_shape *s)
 {
     int64_t n = 1;
@@ -169,8 +171,8 @@ static bool fits_bytes(const tern_pool_shape *s)
     return true;
 }
 
-/* y, and the index of each maximum in its plane as int64, which PyTorch's callers see; for
- * backward alone its position in the window. */
+/* Outputs: y, and for PyTorch's callers the int64 index of each maximum in its plane, or for the
+ * backward alone its position in the window as a byte. */
 static tern_status max_infer(tern_call *call)
 {
     const tern_pool_attributes *at = call->attributes;
@@ -235,7 +237,7 @@ static tern_status places_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The indices that positions in windows stand for. */
+/* Converts positions in windows to indices in planes. */
 static tern_status places_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"pool", "pool_places"};
@@ -252,7 +254,8 @@ static const tern_op places_op = {.name = "max_pool_places",
                                   .infer = places_infer,
                                   .forward = places_forward};
 
-/* The fused gradient, or unpooling with add where gradients of gradients are recorded. */
+/* Computes the gradient by the fused operation, or by unpooling with add where gradients of
+ * gradients are recorded. */
 static tern_status max_backward(tern_gradient *g)
 {
     const tern_pool_attributes *at = g->attributes;
@@ -286,7 +289,7 @@ tern_status tern_pool_max(tern_pool_attributes *at, tern_tensor *x, bool indices
                           tern_values_indices *out)
 {
     tern_tensor *both[2] = {0};
-    bool copied = at->ndim == 3 && !at->shape.adaptive; /* PyTorch keeps the format of these, too */
+    bool copied = at->ndim == 3 && !at->shape.adaptive; /* the result keeps the format of x */
     tern_tensor *in = brought(at, copied ? tern_rows_of(x) : x);
     const tern_pool_shape shape = lying(at);
     at->shape.bytes = !indices && fits_bytes(&shape);
@@ -300,7 +303,7 @@ tern_status tern_pool_max(tern_pool_attributes *at, tern_tensor *x, bool indices
 
 /* ---- average pooling, which is linear, and its gradient ------------------------------------- */
 
-/* y of the windows' shape, and dx of x's. */
+/* The result has the shape of y in the forward, of x in the gradient. */
 static tern_status mean_infer(tern_call *call)
 {
     const tern_pool_attributes *at = call->attributes;
@@ -312,7 +315,7 @@ static tern_status mean_dx_infer(tern_call *call)
     return infer_windows(call, &at->x);
 }
 
-/* A launch that both directions share. Where the input is empty the sums are 0. */
+/* Launches the kernel of the mean or of its gradient. For an empty input the sums are 0. */
 static tern_status launch_mean(tern_call *call, const tern_kernel_ref *kernel, int64_t work)
 {
     const tern_pool_shape shape = lying(call->attributes);
@@ -334,7 +337,7 @@ static tern_status mean_forward(tern_call *call)
     return launch_mean(call, &kernel, 4 + window_size(&at->shape));
 }
 
-/* dx[i] = the sum of dy[q] / divisor(q) over the windows q that element i is in. */
+/* dx[i] = the sum of dy[q] / divisor(q) over the windows q that contain element i. */
 static tern_status mean_dx_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"pool", "avg_pool_dx"};
@@ -353,8 +356,8 @@ static const tern_op mean_dx_op = {.name = "avg_pool_dx",
                                    .forward = mean_dx_forward,
                                    .backward = mean_dx_backward};
 
-/* The mean is a linear map and mean_dx its transpose, so each is the gradient of the other and
- * any order of differentiation works. */
+/* The mean is a linear map and mean_dx its transpose, so each is the gradient of the other to any
+ * order of differentiation. */
 static tern_status mean_backward(tern_gradient *g)
 {
     tern_tensor *dy = gradient_of(g);

@@ -20,17 +20,17 @@ enum {
     GRU_WORK = 30,
     RNN_WORK = 12,
     BACK_WORK = 20
-}; /* of one element of a step, as tern_items_of takes it */
+}; /* operations for one element of a step, the work argument of tern_items_of */
 
 /* ---- products of rows ---------------------------------------------------------------------- */
 
-/* Some rows of a dense matrix, or of its first columns. */
+/* Consecutive rows of a dense matrix, or of its first columns. */
 typedef struct rows_of {
     tern_tensor *x;
-    int64_t at, width; /* first row; elements from one row to the next */
+    int64_t at, width; /* at: the first row; width: elements between the starts of two rows */
 } rows_of;
 
-/* c = a op(weight) + beta c + bias for `rows` rows, op(weight) being (k, n). */
+/* Computes c = a op(weight) + beta c + bias for `rows` rows, where op(weight) is (k, n). */
 static tern_status multiply(rows_of c, rows_of a, tern_tensor *weight, bool transpose,
                             tern_tensor *bias, int64_t rows, double beta)
 {
@@ -61,10 +61,10 @@ static tern_status multiply(rows_of c, rows_of a, tern_tensor *weight, bool tran
     return rows > 0 ? tern_launch_gemm(c.x->storage->place, &g) : TERN_OK;
 }
 
-/* to = beta to + h W_hh^T (+ b_hh for beta = 0), h being the hidden state before the step. The
- * rows that the step before has too take it from there, those that begin here from the initial
- * state. An initial state of zeros adds nothing and its product is left out; for beta = 0 it is
- * what writes the bias. */
+/* Computes to = beta to + h W_hh^T (+ b_hh for beta = 0), where h is the hidden state before the
+ * step. Rows that the previous step has too read h from its output, rows that begin with this step
+ * read the initial state. The product with an initial state of zeros is left out unless beta is 0,
+ * when the product writes the bias. */
 static tern_status recur(const tern_call *call, const tern_rnn_step *s, rows_of to, double beta)
 {
     const tern_rnn_steps *steps = call->attributes;
@@ -82,8 +82,8 @@ static tern_status recur(const tern_call *call, const tern_rnn_step *s, rows_of 
 
 /* ---- forward ------------------------------------------------------------------------------- */
 
-/* Outputs: y, the last h, for an LSTM the last c, and for an LSTM and a GRU the gates of each
- * row, which the backward needs: i f g o c or r z n u_n, gates + 1 times the hidden width. */
+/* Outputs: y, the last h, the last c (LSTM only), and the gates of each row for the backward (LSTM:
+ * i f g o c, GRU: r z n u_n), which have gates + 1 times the hidden width. */
 static tern_status rnn_infer(tern_call *call)
 {
     const tern_rnn_kind *kind = call->op->data;
@@ -109,7 +109,7 @@ static tern_status rnn_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* u is added to a where the gates are kept, and the kernel turns the sums into the gates in
+/* Adds u to a in the output of the gates; the kernel then computes the gates from the sums in
  * place: c' = f c + i g, h' = o tanh(c'). */
 static tern_status lstm_step(tern_call *call, const tern_rnn_step *s)
 {
@@ -124,7 +124,7 @@ static tern_status lstm_step(tern_call *call, const tern_rnn_step *s)
                        tern_arg_i64(s->carried), tern_arg_i64(s->last), tern_arg_i64(n));
 }
 
-/* u stays apart from a, as the reset gate r scales u_n alone: n = tanh(a_n + r u_n). */
+/* Keeps u apart from a, as the reset gate r scales u_n alone: n = tanh(a_n + r u_n). */
 static tern_status gru_step(tern_call *call, const tern_rnn_step *s, tern_tensor *us)
 {
     static const tern_kernel_ref kernel = {"rnn", "gru_step"};
@@ -138,7 +138,7 @@ static tern_status gru_step(tern_call *call, const tern_rnn_step *s, tern_tensor
                        tern_arg_i64(s->last), tern_arg_i64(n));
 }
 
-/* The sums a + u are accumulated in y itself, then h' = tanh or relu of them in place. */
+/* Accumulates the sums a + u in y, then computes h' = tanh or relu of the sums in place. */
 static tern_status tanh_step(tern_call *call, const tern_rnn_step *s)
 {
     static const tern_kernel_ref kernel = {"rnn", "rnn_step"};
@@ -157,14 +157,14 @@ static tern_status one_step(tern_call *call, const tern_rnn_step *s, tern_tensor
     return kind->has_cell ? lstm_step(call, s) : us ? gru_step(call, s, us) : tanh_step(call, s);
 }
 
-/* a for all steps goes where the steps find it: among the kept gates, or for a plain network in
- * y. us has room for u of the first (largest) step of a GRU. */
+/* Writes a for all steps into the output of the gates, or into y for a plain network, where each
+ * step reads its rows. us is a buffer for u of the first (largest) step of a GRU. */
 static tern_status rnn_forward(tern_call *call)
 {
     const tern_rnn_kind *kind = call->op->data;
     const tern_rnn_steps *steps = call->attributes;
     tern_tensor *x = call->in[TERN_RNN_X], *h = call->in[TERN_RNN_H], *us = NULL;
-    tern_tensor *sums = call->out[call->n_out - 1]; /* where the products over the input go */
+    tern_tensor *sums = call->out[call->n_out - 1]; /* output of the products x W_ih^T */
     int64_t n = h->shape[1];
     tern_shape wide = {2, {h->shape[0], 3 * n}};
     if (kind->gates == 1)
@@ -188,8 +188,8 @@ static tern_status rnn_forward(tern_call *call)
  * GRU) for the step before. After all steps, with h the states before each:
  *   dx = da W_ih, dW_ih = da^T x, dW_hh = du^T h, db_ih = sum da, db_hh = sum du */
 
-/* Outputs of the operation: da of all rows, for a GRU du (elsewhere it is da), the hidden states
- * before each step, dh and for an LSTM dc of the initial state. */
+/* Outputs: da of all rows, du (GRU only; elsewhere du = da), the hidden states before each step, dh
+ * of the initial state, and dc of the initial state (LSTM only). */
 enum { DY, DH, DC, WEIGHT, HS, KEPT, H_FIRST, C_FIRST, GRADIENT_INPUTS };
 
 static tern_status gradient_infer(tern_call *call)
@@ -213,7 +213,7 @@ static tern_status gradient_infer(tern_call *call)
 }
 
 /* dc += dh o (1 - tanh(c')^2), do = dh tanh(c') o (1 - o), df = dc c f (1 - f), di = dc g i (1 -
- * i), dg = dc i (1 - g^2), and dc f goes to the step before. */
+ * i), dg = dc i (1 - g^2); dc of the previous step is dc f. */
 static tern_status lstm_step_back(tern_call *call, const tern_rnn_step *s, int64_t n)
 {
     static const tern_kernel_ref kernel = {"rnn", "lstm_step_back"};
@@ -226,8 +226,8 @@ static tern_status lstm_step_back(tern_call *call, const tern_rnn_step *s, int64
                        tern_arg_i64(s->carried), tern_arg_i64(n));
 }
 
-/* dn = dh (1 - z) (1 - n^2), dz = dh (h - n) z (1 - z), dr = dn u_n r (1 - r); du has dn r in
- * place of dn, and dh z goes to the step before past the gates. */
+/* dn = dh (1 - z) (1 - n^2), dz = dh (h - n) z (1 - z), dr = dn u_n r (1 - r); du has dn r in place
+ * of dn; dh of the previous step begins as dh z. */
 static tern_status gru_step_back(tern_call *call, const tern_rnn_step *s, int64_t n)
 {
     static const tern_kernel_ref kernel = {"rnn", "gru_step_back"};
@@ -253,7 +253,8 @@ static tern_status tanh_step_back(tern_call *call, const tern_rnn_step *s, int64
                        tern_arg_i32(call->op->data == &tern_relu_kind));
 }
 
-/* dh of the step before is du W_hh; a GRU adds it to dh z, which its kernel left there. */
+/* dh of the previous step is du W_hh; for a GRU that is added to dh z, which the kernel has written
+ * to dh. */
 static tern_status step_back(tern_call *call, const tern_rnn_step *s)
 {
     const tern_rnn_kind *kind = call->op->data;
@@ -267,14 +268,14 @@ static tern_status step_back(tern_call *call, const tern_rnn_step *s)
                     call->in[WEIGHT], false, NULL, s->rows, kind->gates == 3 ? 1 : 0);
 }
 
-/* to = from, or zero. */
+/* Copies `from` to `to`, or writes zeros if `from` is NULL. */
 static tern_status copy_or_zero(tern_tensor *to, tern_tensor *from)
 {
     return from ? tern_copy_elements(to, from) : tern_zero_elements(to);
 }
 
-/* dh and dc begin with the gradients of the last state, or zero, and are updated in place from
- * the last step to the first. */
+/* dh and dc begin as the gradients of the last state, or zero, and are updated in place from the
+ * last step to the first. */
 static tern_status gradient_forward(tern_call *call)
 {
     const tern_rnn_kind *kind = call->op->data;
@@ -308,7 +309,8 @@ static const tern_op *gradient_of(const tern_rnn_kind *kind)
                                      : &relu_gradient;
 }
 
-/* The steps, then the products listed above, in which the rows of all steps are the summed dim. */
+/* Runs the backward of all steps, then the products listed above, which sum over the rows of all
+ * steps. */
 static tern_status fused_backward(tern_gradient *g)
 {
     const tern_rnn_kind *kind = g->op->data;
@@ -348,7 +350,7 @@ static tern_status fused_backward(tern_gradient *g)
 
 /* ---- the same in differentiable operations --------------------------------------------------- */
 
-/* The layer as a graph of differentiable operations, for gradients of gradients. */
+/* Computes the layer by differentiable operations, for gradients of gradients. */
 static tern_status compose(const tern_gradient *g, tern_tensor *const *in, tern_tensor **out)
 {
     const tern_rnn_kind *kind = g->op->data;
@@ -393,8 +395,8 @@ static const tern_op *op_of(const tern_rnn_kind *kind)
                                      : &relu_op;
 }
 
-/* b_ih and b_hh occur only as a sum except in a GRU, whose r scales b_hh with u_n: elsewhere
- * they are added once and not in every step. */
+/* b_ih and b_hh occur only as a sum, except in a GRU, whose r scales b_hh with u_n. The other kinds
+ * therefore add both biases once and not in every step. */
 tern_status tern_rnn_layer(const tern_rnn_kind *kind, tern_tensor *const *in,
                            const tern_rnn_steps *steps, tern_rnn_layer_result *out)
 {

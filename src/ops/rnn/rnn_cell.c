@@ -1,9 +1,9 @@
-/* rnn_cell.c -- single steps of recurrent networks: sequences of one. */
+/* rnn_cell.c -- single steps of recurrent networks, run as sequences of length 1. */
 #include "base/memory.h"
 #include "ops/rnn/rnn.h"
 #include <tern/ops.h>
 
-/* x (batch, width), W_ih (gates hidden, width), W_hh (gates hidden, hidden), h and c (batch,
+/* Checks x (batch, width), W_ih (gates hidden, width), W_hh (gates hidden, hidden), h and c (batch,
  * hidden), in the order of the inputs of a layer. */
 static tern_status check_cell(const char *function, int gates, tern_tensor *const *in)
 {
@@ -75,7 +75,7 @@ tern_status tern_lstm_cell(tern_tensor *input, tern_tensor *h, tern_tensor *c, t
     return TERN_OK;
 }
 
-/* Cells whose state is h alone. */
+/* Runs a cell whose state is h alone, and returns the new h or NULL. */
 static tern_tensor *cell_without_c(const tern_rnn_kind *kind, const char *function,
                                    tern_tensor **in)
 {

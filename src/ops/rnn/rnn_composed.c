@@ -1,17 +1,17 @@
-/* rnn_composed.c -- a recurrent layer step by step in differentiable operations: what gradients of
- * gradients go through, and layers with a projection. */
+/* rnn_composed.c -- a recurrent layer step by step in differentiable operations, for gradients of
+ * gradients and for layers with a projection. */
 #include "base/memory.h"
 #include "ops/rnn/rnn.h"
 #include <tern/ops.h>
 
-/* A view of the columns of gate i; the gates of width n stand side by side in the order of
- * PyTorch. */
+/* Returns a view of the columns of gate i. Gates of width n are concatenated along the columns in
+ * PyTorch's order. */
 static tern_tensor *gate(tern_tensor *sums, int64_t n, int i)
 {
     return sums ? tern_narrow(sums, 1, i * n, n) : NULL;
 }
 
-/* The hidden width, from sums (rows, gates hidden). */
+/* Returns the hidden width, given sums (rows, gates hidden). */
 static int64_t width_of(tern_tensor *sums, int gates)
 {
     return sums ? tern_size(sums, 1) / gates : 0;
@@ -66,16 +66,16 @@ const tern_rnn_kind tern_relu_kind = {"rnn_relu", 1, false, relu_cell};
 
 /* ---- the layer --------------------------------------------------------------------------- */
 
-/* A state (h or c) while the steps go by: of the rows of this step, of those that have ended,
- * and the initial one of all rows. */
+/* A state (h or c) during the steps: of the rows of the current step (now), of the rows that have
+ * ended, and of all rows before the first step (first). */
 typedef struct state {
     tern_tensor *now, *first;
-    tern_tensor **ended; /* the longest last */
+    tern_tensor **ended; /* longest sequences last */
     int n;
 } state;
 
-/* Bring the state before a step to the rows of the step. Rows are sorted by length, so that
- * those which end, or begin in the reverse direction, are always the last ones. */
+/* Adjusts the state before a step to the rows of the step. Rows are sorted by length, so that rows
+ * that end, or begin in the reverse direction, are always the last rows. */
 static tern_status match_rows(state *s, const tern_rnn_step *step)
 {
     if (!s->first)
@@ -91,8 +91,8 @@ static tern_status match_rows(state *s, const tern_rnn_step *step)
     return s->now ? TERN_OK : tern_last_status();
 }
 
-/* The last state of all rows. The rows that ended first are the last ones, so the pieces are
- * joined in reverse order. */
+/* Returns the last state of all rows. The rows that ended first are the last rows, so the pieces
+ * are concatenated in reverse order. */
 static tern_tensor *last_state(state *s)
 {
     s->ended[s->n] = s->now;
@@ -104,8 +104,8 @@ static tern_tensor *last_state(state *s)
     return s->n ? tern_cat(s->ended, s->n + 1, 0) : s->now;
 }
 
-/* One product for a of all steps, then for each step u and the cell. A projection makes h = (o
- * tanh(c)) W_hr^T, which y and the next step see. */
+/* Computes a of all steps in one product, then u and the cell of each step. With a projection h =
+ * (o tanh(c)) W_hr^T, which is the output of the step and the input of the next. */
 static tern_status run_steps(const tern_rnn_kind *kind, tern_tensor *const *in,
                              tern_tensor *projection, const tern_rnn_steps *steps, state *h,
                              state *c, tern_tensor **ys)

@@ -5,14 +5,14 @@
 #include "ops/rnn/rnn.h"
 #include <tern/ops.h>
 
-/* The arguments of lstm, gru and the plain networks as this file passes them on. */
+/* The arguments of lstm, gru and the plain networks. */
 typedef struct stack {
     const tern_rnn_kind *kind;
     const char *function;
     tern_rnn_function_options o;
-    int directions, each; /* parameters of a layer in one direction */
+    int directions, each; /* each: parameters of a layer in one direction */
     bool projected;
-    int64_t hidden, out; /* width of c and of h */
+    int64_t hidden, out; /* width of c, width of h */
     int64_t batch;
     tern_tensor *const *params;
     tern_rnn_steps *steps;
@@ -32,9 +32,9 @@ static tern_status check_shape(const stack *s, const char *name, int layer, cons
                      s->function, name, layer, TERN_SHAPE_TEXT(&wanted), TERN_SHAPE_TEXT(&shape));
 }
 
-/* For each layer and direction w_ih, w_hh, b_ih, b_hh (without biases the first two) and for an
- * LSTM with a projection w_hr: the number of parameters says whether there is one. Layers after
- * the first take the outputs of all directions as their features. */
+/* Checks the parameters: for each layer and direction w_ih, w_hh, b_ih, b_hh (without biases the
+ * first two) and for an LSTM with a projection w_hr, which is present if the number of parameters
+ * includes it. Layers after the first have the outputs of all directions as features. */
 static tern_status check_params(stack *s, int n_params, int64_t features)
 {
     int sets = s->o.num_layers * s->directions, each = s->o.no_biases ? 2 : 4;
@@ -72,8 +72,8 @@ static tern_status check_params(stack *s, int n_params, int64_t features)
     return TERN_OK;
 }
 
-/* (layers directions, batch, width), i being 0 for h and 1 for c; the errors are in PyTorch's
- * words. */
+/* Checks a state (layers directions, batch, width), h for i = 0, c for i = 1. The errors are in
+ * PyTorch's words. */
 static tern_status check_state(const stack *s, const tern_tensor *x, int i)
 {
     int sets = s->o.num_layers * s->directions;
@@ -89,7 +89,7 @@ static tern_status check_state(const stack *s, const tern_tensor *x, int i)
                      sets, (long long)s->batch, (long long)width, TERN_TENSOR_TEXT(x));
 }
 
-/* Packed input is (rows, features), else (T, N, features). */
+/* Checks that a packed input is (rows, features), any other input (T, N, features). */
 static tern_status check_input(const stack *s, const tern_tensor *x)
 {
     int dims = s->o.batch_sizes ? 2 : 3;
@@ -109,7 +109,7 @@ static tern_status check_input(const stack *s, const tern_tensor *x)
     return TERN_OK;
 }
 
-/* Packed rows are sorted by length, so that the sizes of the steps never rise. */
+/* Checks that the sizes of the steps never increase, as packed sequences are sorted by length. */
 static tern_status check_batch_sizes(const stack *s, const tern_tensor *x)
 {
     int64_t rows = 0, before = INT64_MAX;
@@ -130,7 +130,7 @@ static tern_status check_batch_sizes(const stack *s, const tern_tensor *x)
 
 /* ---- layers ------------------------------------------------------------------------------ */
 
-/* Without batch sizes every step has the whole batch. */
+/* Sets the rows of each step; without batch sizes every step has the whole batch. */
 static tern_status make_steps(stack *s, const tern_tensor *x, bool has_state)
 {
     int64_t n = s->o.batch_sizes ? s->o.steps : x->shape[0];
@@ -155,8 +155,8 @@ static tern_tensor *dense(tern_tensor *x)
     return x ? tern_contiguous(x) : NULL;
 }
 
-/* Layer i / directions in direction i % directions over x (rows, features). A projection is only
- * composed: the fused operation has states of one width. */
+/* Runs layer i / directions in direction i % directions over x (rows, features). A layer with a
+ * projection is always composed, as the fused operation has states of one width. */
 static tern_status one_layer(const stack *s, int i, tern_tensor *x, tern_tensor *h, tern_tensor *c,
                              tern_rnn_layer_result *out)
 {
@@ -180,8 +180,8 @@ static tern_status one_layer(const stack *s, int i, tern_tensor *x, tern_tensor 
     return tern_rnn_layer(s->kind, in, s->steps, out);
 }
 
-/* y of a layer, both directions side by side, with dropout between layers, is x of the next; hs
- * and cs get a last state each. */
+/* y of a layer, both directions concatenated, is x of the next layer, with dropout in between. hs
+ * and cs get the last state of each layer and direction. */
 static tern_status all_layers(const stack *s, tern_tensor **x, tern_tensor *h, tern_tensor *c,
                               tern_tensor **hs, tern_tensor **cs)
 {
@@ -204,14 +204,14 @@ static tern_status all_layers(const stack *s, tern_tensor **x, tern_tensor *h, t
     return TERN_OK;
 }
 
-/* (layers directions, batch, width) */
+/* Returns the states as one tensor (layers directions, batch, width). */
 static tern_tensor *stack_states(tern_tensor *const *states, int n)
 {
     return n == 1 ? tern_unsqueeze(states[0], 0) : tern_stack(states, n, 0);
 }
 
-/* The layers work on rows of all steps, (T N, features); output is a view as (T, N, width) of
- * the last layer's y, or (N, T, width) for batch_first. */
+/* Runs the layers on the rows of all steps, (T N, features). The output is y of the last layer,
+ * viewed as (T, N, width), or (N, T, width) for batch_first. */
 static tern_status run_layers(const stack *s, tern_tensor *x, tern_tensor *h, tern_tensor *c,
                               tern_rnn_result *out)
 {
@@ -236,7 +236,8 @@ static tern_status run_layers(const stack *s, tern_tensor *x, tern_tensor *h, te
     return status;
 }
 
-/* All checks come before the first layer runs; batch_first is a transposed view of the input. */
+/* Makes all checks before the first layer runs. For batch_first the input is transposed as a
+ * view. */
 static tern_status run_stack(const tern_rnn_kind *kind, const char *function, tern_tensor *input,
                              tern_tensor *h0, tern_tensor *c0, tern_tensor *const *params,
                              int n_params, const tern_rnn_function_options *options,

@@ -1,5 +1,5 @@
-/* rnn_steps.c -- the steps of a layer in its direction: which rows each has, and which it shares
- * with the one before. */
+/* rnn_steps.c -- the steps of a layer in its direction: the rows of each step, and the rows that it
+ * shares with the previous step. */
 #include "ops/rnn/rnn.h"
 
 size_t tern_rnn_steps_bytes(int64_t steps)
@@ -7,9 +7,10 @@ size_t tern_rnn_steps_bytes(int64_t steps)
     return sizeof(tern_rnn_steps) + (size_t)steps * sizeof(int64_t);
 }
 
-/* The step at time t, whose first row is `at`. Forward in time every row but those of step 0
- * goes on from the step before, and the rows that the next step has not end here. In reverse the
- * step before is t + 1: its rows go on, the others begin here, and all end at t = 0. */
+/* Returns the step at time t, whose first row is `at`. Forward in time all rows but those of step 0
+ * continue from the previous step, and rows beyond the size of the next step end with this step. In
+ * reverse the previous step is t + 1: its rows continue, other rows begin, and all rows end at t =
+ * 0. */
 static tern_rnn_step step_at(const tern_rnn_steps *s, int64_t t, int64_t at)
 {
     int64_t rows = s->sizes[t], next_rows = t + 1 < s->steps ? s->sizes[t + 1] : 0;
@@ -26,7 +27,7 @@ static tern_rnn_step step_at(const tern_rnn_steps *s, int64_t t, int64_t at)
     return step;
 }
 
-/* Time runs up in the forward of a forward layer and in the backward of a reverse one. */
+/* Time increases in the forward of a forward layer and in the backward of a reverse layer. */
 tern_rnn_step tern_rnn_begin(const tern_rnn_steps *s, bool back)
 {
     int64_t at = 0;
