@@ -1,14 +1,14 @@
-/* foreach.c -- kernels over many tensors at once: the table of their places, and launches.
+/* foreach.c -- kernels over many tensors at once: the table of addresses, and launches.
  *
  * The idea is PyTorch's multi_tensor_apply: all tensors are cut into chunks of a fixed number of
- * elements, a work group takes one chunk, and finds its tensor's address in a table on the device.
- * "Row" in this folder means a row of that table: the addresses of a parameter, its gradient, its
- * moments and so on, one in each column.
+ * elements; a work group computes one chunk, and finds the address of its tensor in a table on the
+ * device. "Row" in this folder means a row of that table: the addresses of a parameter, its
+ * gradient, its moments and so on, one in each column.
  *
  * The chunks depend on the sizes only and are uploaded once. Gradients are allocated anew in each
- * step, at addresses that the caching allocator repeats after a few steps: so the last TABLES
- * tables stay on the device, and another is uploaded, which may wait for the device, only when none
- * of them matches. */
+ * step, at addresses that the caching allocator repeats after a few steps. The last TABLES tables
+ * therefore stay on the device, and another table is uploaded, which may wait for the device, only
+ * if none of them matches. */
 #include "ops/foreach/foreach.h"
 #include "base/memory.h"
 #include "device/capture.h"
@@ -18,8 +18,8 @@
 
 enum { TABLES = 32 };
 
-/* A table of addresses that was used recently: its rows on the host, to compare with, and their
- * copy on the device. */
+/* A recently used table of addresses: its rows on the host, for comparison, and the copy of the
+ * rows on the device. */
 typedef struct table {
     tern_foreach_row *rows;
     tern_block *block;
@@ -28,20 +28,20 @@ typedef struct table {
 struct tern_foreach {
     tern_place *place;
     int n;
-    int64_t *first;         /* of n + 1: the first chunk of each tensor, and how many there are */
-    tern_foreach_row *rows; /* of the launch at hand */
+    int64_t *first;         /* of n + 1: the first chunk of each tensor, then the total */
+    tern_foreach_row *rows; /* of the current launch */
     table tables[TABLES];
-    int tables_made, next; /* next: to be replaced */
+    int tables_made, next; /* next: the table to overwrite */
     tern_block *device_chunks;
 };
 
-/* ceil(numel / chunk): the last chunk of a tensor may be short. */
+/* Returns ceil(numel / chunk): the last chunk of a tensor may be short. */
 static int64_t chunks_of(const tern_tensor *x)
 {
     return (x->numel + TERN_FOREACH_CHUNK - 1) / TERN_FOREACH_CHUNK;
 }
 
-/* For each chunk its tensor, the first element and how many there are. */
+/* Uploads for each chunk its tensor, its first element and its number of elements. */
 static tern_status upload_chunks(tern_foreach *t, tern_tensor *const *tensors)
 {
     int64_t n = t->first[t->n], c = 0;
@@ -64,7 +64,7 @@ static tern_status upload_chunks(tern_foreach *t, tern_tensor *const *tensors)
     return status;
 }
 
-/* first is the running sum of the numbers of chunks. */
+/* Allocates the rows, and fills `first`, the running sum of the numbers of chunks. */
 static tern_status lay_out(tern_foreach *t, tern_tensor *const *tensors)
 {
     t->first = tern_alloc(sizeof *t->first * ((size_t)t->n + 1));
@@ -116,7 +116,7 @@ int64_t tern_foreach_first_chunk(const tern_foreach *t, int i)
 
 /* ---- launches ---------------------------------------------------------------------------- */
 
-/* A tensor without elements or without a gradient (column 1) is skipped. */
+/* Returns whether tensor i takes part: it has elements and a gradient (column 1). */
 static bool takes_part(const tern_foreach_call *call, int i)
 {
     return call->column[0][i]->numel > 0 && call->column[1][i];
@@ -127,7 +127,8 @@ static tern_tensor *tensor_at(const tern_foreach_call *call, int column, int i)
     return call->column[column] ? call->column[column][i] : NULL;
 }
 
-/* Whether a kernel may follow pointers to everything that takes part; *any: something does. */
+/* Returns whether all tensors that take part have device addresses; sets *any if a tensor takes
+ * part. */
 static bool has_addresses(const tern_foreach *t, const tern_foreach_call *call, bool *any)
 {
     for (int i = 0; i < t->n; i++)
@@ -140,8 +141,8 @@ static bool has_addresses(const tern_foreach *t, const tern_foreach_call *call, 
     return true;
 }
 
-/* The table's rows for this launch: addresses, or 1 + the element's offset where the kernel gets
- * the buffers as arguments; 0 where a tensor is left out. */
+/* Fills the rows of this launch: addresses, or 1 + the offset in elements where the kernel gets the
+ * buffers as arguments; 0 where a tensor is left out. */
 static tern_status fill_rows(tern_foreach *t, const tern_foreach_call *call, bool addressed)
 {
     for (int i = 0; i < t->n; i++) {
@@ -160,7 +161,7 @@ static tern_status fill_rows(tern_foreach *t, const tern_foreach_call *call, boo
     return TERN_OK;
 }
 
-/* Room for one more table on the device. */
+/* Allocates one more table on the device. */
 static tern_status make_table(tern_foreach *t, size_t bytes)
 {
     table *made = &t->tables[t->tables_made];
@@ -174,12 +175,13 @@ static tern_status make_table(tern_foreach *t, size_t bytes)
     return TERN_OK;
 }
 
-/* A table on the device with the rows of this launch: one of the recent ones that equals it, or
- * else the oldest one overwritten. */
+/* Sets *block to a table on the device with the rows of this launch: a recent table if one is
+ * equal, else the oldest table, overwritten. */
 static tern_status find_table(tern_foreach *t, tern_block **block)
 {
     size_t bytes = sizeof *t->rows * (size_t)t->n;
-    if (tern_capture_of(t->place)) /* the tables here are written again for other tensors */
+    if (tern_capture_of(t->place)) /* tables of t are overwritten later: the capture needs a
+                                    * constant */
         return tern_capture_constant(t->place, t->rows, bytes, block);
     for (int i = 0; i < t->tables_made; i++)
         if (memcmp(t->tables[i].rows, t->rows, bytes) == 0) {
@@ -189,7 +191,7 @@ static tern_status find_table(tern_foreach *t, tern_block **block)
     if (t->tables_made < TABLES)
         TERN_TRY(make_table(t, bytes));
     table *slot = &t->tables[t->next];
-    slot->rows[0].address[0] = 0; /* matches nothing, should the upload fail */
+    slot->rows[0].address[0] = 0; /* the table matches no rows if the upload fails */
     TERN_TRY(tern_block_write(slot->block, 0, t->rows, bytes));
     memcpy(slot->rows, t->rows, bytes);
     t->next = (t->next + 1) % TABLES;
@@ -197,8 +199,8 @@ static tern_status find_table(tern_foreach *t, tern_block **block)
     return TERN_OK;
 }
 
-/* The arguments that both forms of a kernel begin with, for `count` chunks from `chunk` on; returns
- * how many there are. */
+/* Sets the first arguments of both forms of a kernel, for `count` chunks from `chunk` on, and
+ * returns the number of arguments. */
 static int common_arguments(tern_arg *args, const tern_foreach *t, const tern_foreach_call *call,
                             const tern_foreach_ready *ready, int64_t chunk, int64_t count)
 {
@@ -221,7 +223,7 @@ static int common_arguments(tern_arg *args, const tern_foreach *t, const tern_fo
     return n;
 }
 
-/* One launch for all tensors: the device's memory has addresses. */
+/* Launches the kernel once for all tensors, on a device whose memory has addresses. */
 static tern_status launch_all(tern_foreach *t, const tern_foreach_call *call,
                               const tern_foreach_ready *ready, const tern_foreach_kernel *kernel)
 {
@@ -232,8 +234,9 @@ static tern_status launch_all(tern_foreach *t, const tern_foreach_call *call,
                        tern_groups(chunks, TERN_FOREACH_CHUNK), args, n);
 }
 
-/* The form without addresses, for tensors `from` to `to`: their buffers are arguments. An argument
- * must be a valid buffer, so those left out get any other, which the row says not to touch. */
+/* Launches the form without addresses for tensors `from` to `to`, whose buffers are arguments. An
+ * argument must be a valid buffer, so a tensor that is left out gets any other buffer, which the
+ * kernel ignores as the entry in the row is 0. */
 static tern_status launch_as_arguments(tern_foreach *t, const tern_foreach_call *call,
                                        const tern_foreach_ready *ready,
                                        const tern_foreach_kernel *kernel, int from, int to)

@@ -1,23 +1,24 @@
-/* foreach.h -- kernels over many tensors at once, as torch._foreach_* are: one launch for all of a
- * device and dtype, or, on OpenCL devices whose memory has no addresses, for every
- * TERN_FOREACH_ARGUMENTS of them.
+/* foreach.h -- kernels over many tensors at once, as torch._foreach_*: one launch for all tensors
+ * of a device and dtype, or, on OpenCL devices whose memory has no addresses, one for every
+ * TERN_FOREACH_ARGUMENTS tensors.
  *
- * The one header of ops/ that layers to the right include: what it does is no operation on tensors
- * that a user could want, and the public headers have no kernels of the library's own. */
+ * This is the one header of ops/ that layers to the right include: its functions are no operations
+ * on tensors for a user, and the public headers have no kernels of the library's own. */
 #ifndef TERN_SRC_OPS_FOREACH_H
 #define TERN_SRC_OPS_FOREACH_H
 #include "device/device.h"
 #include "types_host.h"
 #include "shapes.h"
 
-/* The layout of n tensors, cut into chunks, and the table of addresses on their device: a row for
- * each tensor, a column for each role (parameter, gradient, moments). */
+/* The layout of n tensors, cut into chunks, and the table of addresses on their device, with a row
+ * for each tensor and a column for each role (parameter, gradient, moments). */
 typedef struct tern_foreach tern_foreach;
 
-/* For tensors of these sizes on the device of the first; n > 0. NULL after an error. */
+/* Returns a table for tensors of these sizes on the device of the first, or NULL after an error; n
+ * > 0. The caller frees the table. */
 tern_foreach *tern_foreach_new(tern_tensor *const *tensors, int n);
 void tern_foreach_free(tern_foreach *table);
-/* How many chunks there are in all, and the first one of tensor i. */
+/* Return the total number of chunks, and the first chunk of tensor i. */
 int64_t tern_foreach_chunks(const tern_foreach *table);
 int64_t tern_foreach_first_chunk(const tern_foreach *table, int i);
 
@@ -29,43 +30,44 @@ typedef struct tern_foreach_kernel {
 #define TERN_FOREACH_KERNEL(file, name) {{file, name}, {file, name "_arguments"}}
 /* clang-format on */
 
-/* A run of a kernel over columns of tensors: column[k][i] goes with tensor i. Columns 0 and 1 are
- * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense: where column[0][i]
- * is a dense copy of target[i], it is copied back in the end. Arguments of the
+/* A launch of a kernel over columns of tensors: column[k][i] belongs to tensor i. Columns 0 and 1
+ * have one dtype; tensor i is left out where column[1][i] is NULL. All tensors are dense: where
+ * column[0][i] is a dense copy of target[i], it is copied back at the end. The arguments of the
  * kernel are rows, chunks, each, shared ..., found, faults, the number of chunks. Where the
- * device's memory has no addresses, its other form runs for TERN_FOREACH_ARGUMENTS tensors at a
- * time, which are its arguments then. */
+ * device's memory has no addresses, the other form runs for TERN_FOREACH_ARGUMENTS tensors at a
+ * time, with their buffers as arguments. */
 enum { TERN_FOREACH_SHARED = 4 };
 typedef struct tern_foreach_call {
     const tern_foreach_kernel *kernel;
-    const tern_foreach_kernel *before;                /* runs first, on the same; or NULL */
-    const char *function;                             /* that errors name */
-    tern_tensor *const *column[TERN_FOREACH_COLUMNS]; /* NULL: not there */
+    const tern_foreach_kernel *before;                /* kernel launched before it on the same
+                                                       * tensors, or NULL */
+    const char *function;                             /* public function, for error messages */
+    tern_tensor *const *column[TERN_FOREACH_COLUMNS]; /* NULL: no such column */
     tern_tensor *const *target;                       /* NULL: column 0 */
-    tern_tensor *each; /* an element for each chunk, written; NULL: left out */
-    tern_tensor *shared[TERN_FOREACH_SHARED]; /* those that are there, read */
-    tern_tensor *found;                       /* of one element, written; NULL: left out */
-    bool writes;                              /* column 0 is written: versions rise */
+    tern_tensor *each;                        /* one element for each chunk, written; or NULL */
+    tern_tensor *shared[TERN_FOREACH_SHARED]; /* read by the kernel; NULL entries are left out */
+    tern_tensor *found;                       /* one element, written; or NULL */
+    bool writes;                              /* column 0 is written: its versions increase */
 } tern_foreach_call;
 tern_status tern_foreach_launch(tern_foreach *table, const tern_foreach_call *call);
 
-/* The two halves of a launch, for several of which all are to run or none: what may be refused or
- * lack memory, and what writes. */
+/* The two parts of a launch, for several launches of which either all run or none: prepare, which
+ * may fail for its arguments or for lack of memory, and run, which writes. */
 typedef struct tern_foreach_ready {
     bool any, addressed;
     tern_arg faults;
-    tern_block *rows; /* the table's, until the next launch of it is prepared */
+    tern_block *rows; /* of the table, valid until its next tern_foreach_prepare */
 } tern_foreach_ready;
 tern_status tern_foreach_prepare(tern_foreach *table, const tern_foreach_call *call,
                                  tern_foreach_ready *ready);
 tern_status tern_foreach_run(tern_foreach *table, const tern_foreach_call *call,
                              const tern_foreach_ready *ready);
-/* Whether x can be written: refused where several of its elements are one in memory, as in what was
- * expanded. */
+/* Returns an error if x cannot be written because several of its elements share one place in
+ * memory, as in an expanded tensor. */
 tern_status tern_foreach_can_write(const tern_tensor *x, const char *function);
 
-/* Beside them, torch._amp_update_scale_: the scale of mixed precision (float32, one element) after
- * a step; tracker (int64) counts those in a row for which *found (float32) was 0. */
+/* torch._amp_update_scale_: updates the scale of mixed precision (float32, one element) after a
+ * step; tracker (int64) counts the consecutive steps for which *found (float32) was 0. */
 tern_status tern_update_scale(tern_tensor *scale, tern_tensor *tracker, tern_tensor *found,
                               double growth, double backoff, int64_t interval);
 

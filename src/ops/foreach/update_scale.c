@@ -1,11 +1,11 @@
-/* update_scale.c -- the scale of mixed precision after a step, without asking the device. */
+/* update_scale.c -- the scale of mixed precision after a step, without waiting for the device. */
 #include "ops/foreach/foreach.h"
 #include "tensor/tensor.h"
 
-/* Where an infinity or NaN was found: scale *= backoff, tracker = 0. Otherwise tracker += 1, and
- * when that makes interval, scale *= growth, unless the product overflows, and tracker = 0. It is a
- * kernel of one work item, because reading found would make the host wait for the device in every
- * step. */
+/* If an infinity or NaN was found: scale *= backoff, tracker = 0. Otherwise tracker += 1, and when
+ * tracker reaches interval, scale *= growth, unless the product overflows, and tracker = 0. A
+ * kernel of one work item computes this, because reading found would make the host wait for the
+ * device in every step. */
 tern_status tern_update_scale(tern_tensor *scale, tern_tensor *tracker, tern_tensor *found,
                               double growth, double backoff, int64_t interval)
 {

@@ -87,8 +87,8 @@ static tern_tensor *samples_for(const fractional *f, const tern_tensor *x, tern_
     if (!given)
         return tern_rand(TERN_SHAPE(f->planes, f->ndim), dtype, tern_device(x));
     bool batched = x->ndim == f->ndim + 2;
-    int64_t batch = batched ? x->shape[0] : 1; /* rows of `given` beyond the batch are not read,
-                                                * as in PyTorch */
+    int64_t batch = batched ? x->shape[0] : 1; /* later rows of `given` are not read, as in
+                                                * PyTorch */
     tern_shape shape = tern_shape_of(x), drawn = tern_shape_of(given);
     if (given->dtype != x->dtype)
         return tern_fail_null(TERN_ERR_DTYPE, "%s: expected scalar type %s but found %s",
@@ -108,9 +108,10 @@ static tern_tensor *samples_for(const fractional *f, const tern_tensor *x, tern_
 /* ---- positions of the windows -------------------------------------------------------------- */
 
 /* Returns the elements of each window along one dim, (planes, out, window). With a = (in - window)
- * / (out - 1), the distance of evenly spread windows, window i begins at trunc((i + u) a) - trunc(u
- * a) and the last window at in - window. Distances therefore vary pseudorandomly between floor(a)
- * and ceil(a). */
+ * / (out - 1), the distance of evenly spread windows, window i begins at
+ *   trunc((i + u) a) - trunc(u a)
+ * and the last window at in - window. Distances therefore vary pseudorandomly between floor(a) and
+ * ceil(a). */
 static tern_tensor *positions_along(const fractional *f, const axis *a, tern_tensor *samples)
 {
     const char *device = tern_device(samples);

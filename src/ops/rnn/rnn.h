@@ -42,8 +42,7 @@ typedef struct tern_rnn_step {
     int64_t at;      /* first row of the step */
     int64_t rows;    /* number of rows of the step */
     int64_t before;  /* first row of the previous step in the layer's direction */
-    int64_t carried; /* rows that continue from the previous step; the other rows begin with this
-                      * step */
+    int64_t carried; /* rows that the previous step has too; later rows are new */
     int64_t last;    /* index from which rows end with this step */
 } tern_rnn_step;
 /* tern_rnn_begin returns the first step in the layer's direction (with back: in the opposite one).

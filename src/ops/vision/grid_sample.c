@@ -8,7 +8,7 @@ typedef tern_grid_attributes sample;
 
 /* ---- shapes ------------------------------------------------------------------------------ */
 
-/* (a, b, *) with the last ndim of three spatial dims. */
+/* Returns the shape (a, b, *) with the last ndim of three spatial dims. */
 static tern_shape spatial(const sample *at, int64_t a, int64_t b, const int64_t *dims)
 {
     int ndim = (int)at->shape.ndim;
@@ -25,7 +25,7 @@ static tern_status infer_as(tern_call *call, tern_shape shape)
     return TERN_OK;
 }
 
-/* y (N, C, out...), input and grid of one dtype. */
+/* Sets the shape of y, (N, C, out...), and checks that input and grid have one dtype. */
 static tern_status infer_y(tern_call *call)
 {
     const sample *at = call->attributes;
@@ -48,7 +48,8 @@ static tern_status infer_dgrid(tern_call *call)
 
 /* ---- launches ---------------------------------------------------------------------------- */
 
-/* Kernels take the result, then the inputs. Without channels or images the result is 0. */
+/* Launches a kernel with the result, then the inputs as arguments. Without channels or images the
+ * result is 0. */
 static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, tern_grid grid)
 {
     const sample *at = call->attributes;
@@ -68,17 +69,19 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, tern_g
                        tern_arg_i32(at->padding), tern_arg_i32(at->align));
 }
 
-/* Positions of the grid over the whole batch; every channel is read at each of them. */
+/* Returns the number of grid positions in the whole batch; every channel is read at each
+ * position. */
 static int64_t output_count(const sample *at)
 {
     const int64_t *out = at->shape.out;
     return at->shape.n * out[0] * out[1] * out[2];
 }
 
-/* y[n, c, q] = the sum over taps t of w_t(grid[n, q]) x[n, c, t]. A coordinate v in [-1, 1] is
- * the position ((v + 1) n - 1) / 2 along a dim of n elements, or (v + 1) (n - 1) / 2 with
- * align_corners. Taps are the nearest element, 2 for each dim with linear, or 4 with cubic
- * weights; the padding mode says what those outside are: 0, the border, or the reflection. */
+/* y[n, c, q] = the sum over taps t of w_t(grid[n, q]) x[n, c, t]. A coordinate v in [-1, 1] is the
+ * position ((v + 1) n - 1) / 2 along a dim of n elements, or (v + 1) (n - 1) / 2 with
+ * align_corners. Taps are the nearest element, 2 elements for each dim with linear weights, or 4
+ * with cubic weights. A tap outside of the image is 0, the border, or the reflection, as the
+ * padding mode says. */
 static tern_status forward_y(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"vision", "grid_sample"};
@@ -86,9 +89,8 @@ static tern_status forward_y(tern_call *call)
     return launch(call, &kernel, tern_items_of(output_count(at), 32 * at->shape.c));
 }
 
-/* dx[n, c, t] += w_t(grid[n, q]) dy[n, c, q]. Any number of positions may read one element, so
- * a thread takes a whole plane: no atomic addition, and the order of the sum is always the
- * same. */
+/* dx[n, c, t] += w_t(grid[n, q]) dy[n, c, q]. Any number of positions may read one element, so one
+ * thread computes a whole plane: without atomic additions, and always in the same order. */
 static tern_status forward_dx(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"vision", "grid_sample_dx"};
@@ -114,8 +116,8 @@ static const tern_op dgrid_op = {.name = "grid_sample_dgrid",
                                  .infer = infer_dgrid,
                                  .forward = forward_dgrid};
 
-/* dx and dgrid by their own operations, or by those of the composition where gradients of gradients
- * are recorded. */
+/* Computes dx and dgrid by their own operations, or by the composed one where gradients of
+ * gradients are recorded. */
 static tern_status backward(tern_gradient *g)
 {
     const sample *at = g->attributes;
@@ -143,7 +145,7 @@ static const tern_op y_op = {
 
 /* ---- public functions -------------------------------------------------------------------- */
 
-/* A mode or a padding mode is one of three. */
+/* Checks that a mode or a padding mode is one of the three. */
 static tern_status check_mode(unsigned mode, const char *what, const char *words)
 {
     if (mode < 3)
@@ -152,8 +154,8 @@ static tern_status check_mode(unsigned mode, const char *what, const char *words
                      words, (int)mode);
 }
 
-/* x (N, C, in...), grid (N, out..., ndim) with coordinates in the order x, y, z, that is last
- * dim first. Sizes are right-aligned in three dims. */
+/* Checks x (N, C, in...) and grid (N, out..., ndim), whose coordinates are in the order x, y, z,
+ * which is the last dim first. Sizes are right-aligned in three dims. */
 static tern_status check_shapes(const tern_tensor *x, const tern_tensor *grid, sample *at)
 {
     int ndim = x->ndim - 2;
@@ -190,7 +192,7 @@ static tern_status check_shapes(const tern_tensor *x, const tern_tensor *grid, s
     return TERN_OK;
 }
 
-/* The kernels' codes of modes are shared with interpolate, whose modes have another order. */
+/* The kernels' codes of modes are those of interpolate, whose modes have another order. */
 tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,
                               const tern_grid_sample_options *options)
 {
@@ -216,8 +218,8 @@ tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,
     return tern_apply(&y_op, in, 2, &at, sizeof at);
 }
 
-/* n coordinates along dim d, shaped to broadcast: from -1 to 1 with align_corners, otherwise
- * the centres of n equal parts, (2 i + 1) / n - 1. */
+/* Returns n coordinates along dim d, shaped to broadcast: from -1 to 1 with align_corners,
+ * otherwise the centres of n equal parts, (2 i + 1) / n - 1. */
 static tern_tensor *axis_coordinates(const tern_tensor *theta, int64_t n, int d, int ndim,
                                      bool align)
 {
@@ -230,9 +232,9 @@ static tern_tensor *axis_coordinates(const tern_tensor *theta, int64_t n, int d,
     return tern_reshape(x, shape);
 }
 
-/* grid[n, q] = theta[n] (x_q, y_q, z_q, 1)', one product of the batch with the coordinates of
- * all output positions (Jaderberg et al. 2015). It is made of matmul, which brings the
- * gradient of theta. */
+/* grid[n, q] = theta[n] (x_q, y_q, z_q, 1)', one product of the batch with the coordinates of all
+ * output positions (Jaderberg et al. 2015). It is composed of matmul, which computes the gradient
+ * of theta. */
 tern_tensor *tern_affine_grid(tern_tensor *theta, tern_shape size, bool align_corners)
 {
     int ndim = size.ndim - 2;
@@ -271,7 +273,7 @@ tern_tensor *tern_affine_grid(tern_tensor *theta, tern_shape size, bool align_co
     int64_t count = tern_shape_numel(&volume, "tern_affine_grid");
     if (count < 0)
         return NULL;
-    tern_tensor *places[4]; /* x, y, z and ones */
+    tern_tensor *places[4]; /* coordinates x, y, z and ones */
     for (int d = 0; d < ndim; d++)
         places[d] = tern_expand(
             axis_coordinates(theta, volume.dims[ndim - 1 - d], ndim - 1 - d, ndim, align_corners),

@@ -1,19 +1,19 @@
-/* grid_sample_composed.c -- grid_sample of public operations, as vision.cl computes it, for second
- * derivatives.
+/* grid_sample_composed.c -- grid_sample composed of public operations, as vision.cl computes it,
+ * for second derivatives.
  *
- * Places are linear in the grid, but for the padding's bends, and weights are polynomials of what a
- * place is above a whole number. So whole numbers, bends and the elements that are read are
- * computed without a gradient, and all derivatives are those of linear maps, polynomials and a
- * gather. */
+ * Positions are piecewise linear in the grid, with kinks at the padding, and weights are
+ * polynomials of the fractional part of a position. Whole parts, kinks and the elements that are
+ * read are therefore computed without a gradient, and all derivatives are those of linear maps,
+ * polynomials and a gather. */
 #include "ops/vision/grid_sample.h"
 #include "device/device.h"
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* The taps of all places (N, Q) along one dim: elements within 0..n-1, and what they weigh. */
+/* The taps of all positions (N, Q) along one dim: elements within 0..n-1, and their weights. */
 typedef struct taps {
     int count;
-    tern_tensor *at[4], *weight[4]; /* int64; NULL: 1 everywhere */
+    tern_tensor *at[4], *weight[4]; /* at: int64; a weight of NULL is 1 everywhere */
 } taps;
 
 static tern_tensor *plus(tern_tensor *x, double a)
@@ -25,7 +25,7 @@ static tern_tensor *times(tern_tensor *x, double a)
     return tern_mul_scalar(x, tern_scalar_real(a));
 }
 
-/* 1 where v > low and v < high, in v's type. */
+/* Returns 1 where low < v < high, else 0, in the dtype of v. */
 static tern_tensor *between(tern_tensor *v, double low, double high)
 {
     tern_tensor *above = tern_gt_scalar(v, tern_scalar_real(low));
@@ -33,7 +33,7 @@ static tern_tensor *between(tern_tensor *v, double low, double high)
     return tern_to_dtype(tern_logical_and(above, below), tern_dtype_of(v));
 }
 
-/* v folded into low .. low + span, and the slope of that, 1 or -1. */
+/* Returns v reflected into low .. low + span, and its derivative, 1 or -1, in *slope. */
 static tern_tensor *folded(tern_tensor *v, double low, double span, tern_tensor **slope)
 {
     *slope = times(v, 0);
@@ -49,12 +49,12 @@ static tern_tensor *folded(tern_tensor *v, double low, double span, tern_tensor 
     tern_tensor *turn = tern_floor(times(from, 1 / span));
     tern_tensor *rest = tern_sub(from, times(turn, span));
     tern_tensor *odd = tern_sub(turn, times(tern_floor(times(turn, 0.5)), 2));
-    tern_tensor *up = plus(times(odd, -2), 1); /* 1, or -1 on the way back */
+    tern_tensor *up = plus(times(odd, -2), 1); /* 1, or -1 in every other interval */
     *slope = tern_mul(sign, up);
     return plus(tern_add(tern_mul(rest, up), times(odd, span)), low);
 }
 
-/* A place brought inside of 0..n-1 by the padding, and what a step of v is then. */
+/* Returns a position moved into 0..n-1 by the padding mode, and its derivative in v in *slope. */
 static tern_tensor *inside(const tern_grid_attributes *at, tern_tensor *v, int64_t n,
                            tern_tensor **slope)
 {
@@ -69,7 +69,8 @@ static tern_tensor *inside(const tern_grid_attributes *at, tern_tensor *v, int64
     return tern_clamp(v, 0, last);
 }
 
-/* Keys' cubic with a = -0.75 of the four elements around a place, t after the second. */
+/* Computes the weights of Keys' cubic with a = -0.75 for the four elements around a position, which
+ * is t after the second element. */
 static void cubic(tern_tensor *t, tern_tensor **weight)
 {
     const double a = -0.75;
@@ -82,7 +83,8 @@ static void cubic(tern_tensor *t, tern_tensor **weight)
     }
 }
 
-/* Element i (N, Q), whole numbers: within 0..n-1, and weighing nothing where it was not. */
+/* Sets tap k to elements i (N, Q), whole numbers: clamped to 0..n-1, with weight 0 where i was
+ * outside. */
 static void set_tap(taps *t, int k, tern_tensor *i, int64_t n)
 {
     tern_tensor *there = between(i, -0.5, (double)n - 0.5);
@@ -90,7 +92,7 @@ static void set_tap(taps *t, int k, tern_tensor *i, int64_t n)
     t->weight[k] = t->weight[k] ? tern_mul(t->weight[k], there) : there;
 }
 
-/* The taps along a dim of n elements at coordinates c (N, Q) in -1..1. */
+/* Returns the taps along a dim of n elements at coordinates c (N, Q) in -1..1. */
 static taps taps_of(const tern_grid_attributes *at, tern_tensor *c, int64_t n)
 {
     taps t = {.count = at->mode == TERN_SAMPLE_CUBIC ? 4 : at->mode == TERN_SAMPLE_LINEAR ? 2 : 1};
@@ -104,7 +106,7 @@ static taps taps_of(const tern_grid_attributes *at, tern_tensor *c, int64_t n)
         base = at->mode == TERN_SAMPLE_CUBIC ? still : inside(at, still, n, &slope);
         below = at->mode == TERN_SAMPLE_NEAREST ? tern_round(base) : tern_floor(base);
     }
-    /* base + slope (v - its value), less the whole number */
+    /* base + slope (v - value of v) - whole part */
     tern_tensor *rest = tern_sub(v, still);
     rest = tern_add(slope ? tern_mul(rest, slope) : rest, tern_sub(base, below));
     if (at->mode == TERN_SAMPLE_CUBIC)
@@ -124,8 +126,8 @@ static taps taps_of(const tern_grid_attributes *at, tern_tensor *c, int64_t n)
     return t;
 }
 
-/* The sum over the taps of all dims of their weights' product and the elements of planes (N, C,
- * in). */
+/* Returns the sum over the taps of all dims of the product of their weights times the elements of
+ * planes (N, C, in). */
 static tern_tensor *sum_of_taps(const tern_grid_attributes *at, tern_tensor *planes, const taps *t)
 {
     const int64_t *in = at->shape.in;
@@ -150,7 +152,8 @@ static tern_tensor *sum_of_taps(const tern_grid_attributes *at, tern_tensor *pla
     return sum;
 }
 
-/* 0, or NaN where the kernel's `lost` is: at places c (N, Q), for all channels. */
+/* Returns, for all channels, 0, or NaN where `lost` of the kernel is NaN, at coordinates c (N,
+ * Q). */
 static tern_tensor *lost(const tern_grid_attributes *at, tern_tensor *c)
 {
     tern_tensor *nothing = times(tern_detach(c), 0);

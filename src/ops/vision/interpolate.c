@@ -9,11 +9,11 @@
 #include <string.h>
 #include <tern/ops.h>
 
-/* The kernels' modes, and how many spatial dims each of PyTorch's is for. */
+/* The modes of the kernels, and the number of spatial dims that each of PyTorch's modes takes. */
 enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, LANCZOS, AREA };
 typedef struct mode {
     const char *name;
-    int code, ndim; /* 0: any */
+    int code, ndim; /* ndim 0: any */
 } mode;
 static const mode modes[] = {
     [TERN_INTERPOLATE_NEAREST] = {"nearest", NEAREST, 0},
@@ -30,13 +30,13 @@ typedef struct resample {
     tern_sample_shape shape;
     tern_shape x, y;
     int32_t mode, align;
-    int64_t last;    /* of two dims: x and y are channels_last */
-    double scale[3]; /* from one output to the next, in elements of x */
+    int64_t last;    /* 1 if x and y (two spatial dims) are channels_last */
+    double scale[3]; /* distance between outputs, in elements of x */
 } resample;
 
 /* ---- the operation, which is linear, and its gradient -------------------------------------- */
 
-/* One result of the input's dtype. */
+/* Sets one result of `shape` with the dtype of the input. */
 static tern_status infer_as(tern_call *call, const tern_shape *shape)
 {
     const resample *at = call->attributes;
@@ -54,8 +54,8 @@ static tern_status infer_x(tern_call *call)
     return infer_as(call, &((const resample *)call->attributes)->x);
 }
 
-/* One thread an element of the result; scales are passed in the type that positions are
- * computed in. */
+/* Launches one thread for each element of the result. Scales are passed in the type in which the
+ * kernel computes positions. */
 static tern_status launch(tern_call *call, const tern_kernel_ref *kernel)
 {
     const resample *at = call->attributes;
@@ -65,7 +65,7 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel)
     const double by_channel[3] = {scale[1], scale[2], 1};
     if (out->numel == 0)
         return TERN_OK;
-    if (at->last) { /* channels are a dim that stays as it is */
+    if (at->last) { /* channels are a dim that keeps its size */
         s = (tern_sample_shape){.n = s.n,
                                 .c = s.c,
                                 .planes = s.n,
@@ -82,19 +82,19 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel)
                        tern_arg_real(out->dtype, scale[1]), tern_arg_real(out->dtype, scale[2]));
 }
 
-/* y[q] = the sum over taps t of w_t(q) x[t], with the weights of the dims multiplied. Along a dim,
- * output q lies in x at
+/* y[q] = the sum over taps t of w_t(q) x[t], where w_t(q) is the product of the weights of the
+ * dims. Along a dim, the position of output q in x is
  *   (q + 1/2) scale - 1/2,   or q scale with align_corners
- * Linear weighs the 2 elements around it by distance, cubic 4 with Keys' a = -0.75. Nearest takes
- * element floor(q scale), nearest-exact floor((q + 1/2) scale). */
+ * Linear weights the 2 nearest elements by distance, cubic 4 elements with Keys' a = -0.75. Nearest
+ * reads element floor(q scale), nearest-exact floor((q + 1/2) scale). */
 static tern_status forward_y(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"vision", "interpolate"};
     return launch(call, &kernel);
 }
 
-/* dx[t] = the sum of w_t(q) dy[q] over the outputs q that read element t. They are a range, so
- * that each element gathers and no atomic addition is needed. */
+/* dx[t] = the sum of w_t(q) dy[q] over the outputs q that read element t. These q are a range, so a
+ * thread sums over them for its element without atomic additions. */
 static tern_status forward_x(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"vision", "interpolate_dx"};
@@ -116,8 +116,8 @@ static const tern_op y_op = {.name = "interpolate",
 static const tern_op x_op = {
     .name = "interpolate_dx", .infer = infer_x, .forward = forward_x, .backward = backward_x};
 
-/* Resampling is linear in x, and the other operation is its transpose: each is the gradient of
- * the other, to any order. */
+/* Resampling is linear in x, and `other` is its transpose: each is the gradient of the other, to
+ * any order. */
 static tern_status backward(tern_gradient *g, const tern_op *other)
 {
     const resample *at = g->attributes;
@@ -136,7 +136,7 @@ static tern_status backward_x(tern_gradient *g)
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-/* The row of the table for this mode, if its number of spatial dims is x's. */
+/* Returns the row of `modes` for this mode, or NULL if the mode does not take ndim spatial dims. */
 static const mode *mode_of(tern_interpolate_mode which, int ndim)
 {
     static const char *const wanted[] = {"3D", "4D", "5D"};
@@ -157,9 +157,9 @@ static const mode *mode_of(tern_interpolate_mode which, int ndim)
     return m;
 }
 
-/* The spatial sizes of the result, floor(in * factor) for a scale factor, and the factors that
- * positions are computed with: the given ones, as PyTorch does, or 0, which stands for out /
- * in. Those of areas are the pool's to check. */
+/* Computes the spatial sizes of the result, floor(in * factor) for a scale factor, and the factors
+ * for the positions: the given ones, as in PyTorch, or 0, which stands for out / in. The pool
+ * checks the sizes of area interpolation. */
 static tern_status output_sizes(const tern_tensor *x, const tern_interpolate_options *o, int ndim,
                                 int64_t size[3], double factor[3])
 {
@@ -191,8 +191,8 @@ static tern_status output_sizes(const tern_tensor *x, const tern_interpolate_opt
     return TERN_OK;
 }
 
-/* The distance in x between neighbouring outputs: (in - 1) / (out - 1) where the corners are
- * aligned, otherwise 1 / factor or in / out. */
+/* Returns the distance in x between neighbouring outputs: (in - 1) / (out - 1) with align_corners,
+ * otherwise 1 / factor or in / out. */
 static double scale_of(const resample *at, double factor, int64_t in, int64_t out)
 {
     if (at->align)
@@ -209,7 +209,7 @@ static tern_tensor *resize_area(tern_tensor *x, const int64_t *size, int ndim)
                        : tern_adaptive_avg_pool3d(x, shape);
 }
 
-/* What PyTorch refuses of a mode's options. */
+/* Checks the options of a mode as PyTorch does. */
 static tern_status check_options(const mode *m, const tern_interpolate_options *o, int ndim)
 {
     bool smooth = ndim == 2 && (m->code == LINEAR || m->code == CUBIC || m->code == LANCZOS);
@@ -230,19 +230,19 @@ static tern_status check_options(const mode *m, const tern_interpolate_options *
     return TERN_OK;
 }
 
-/* Bytes are nearest elements, or images by linear and cubic weights. */
+/* Returns whether the mode takes uint8: nearest modes, and linear and cubic modes of images. */
 static bool takes_bytes(const mode *m)
 {
     return m->code != AREA && (m->ndim == 0 || m->ndim == 2);
 }
 
-/* By tables of weights, along one dim after the other. */
+/* Resamples by tables of weights, along one dim after the other. */
 static tern_tensor *resize(tern_tensor *x, const mode *m, const resample *at, bool antialias)
 {
     static const int32_t filters[] = {TERN_RESIZE_NEAREST, TERN_RESIZE_NEAREST_EXACT,
                                       TERN_RESIZE_LINEAR, TERN_RESIZE_CUBIC, TERN_RESIZE_LANCZOS};
     tern_resize steps[3];
-    memset(steps, 0, sizeof steps); /* its padding goes into the graph */
+    memset(steps, 0, sizeof steps); /* zeroes struct padding, which the graph stores */
     int ndim = x->ndim - 2;
     for (int d = 0; d < ndim; d++)
         steps[d] = (tern_resize){.in = at->x.dims[2 + d],

@@ -1,10 +1,10 @@
-/* pixel_shuffle.c -- channels rearranged into pixels and back, and channels shuffled. */
+/* pixel_shuffle.c -- channels rearranged to pixels and the inverse, and channels shuffled. */
 #include "base/checked.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
-/* Whether x has at least so many dims. */
+/* Returns whether x is not NULL and has at least `least` dims. */
 static bool has_dims(const tern_tensor *x, int least, const char *function)
 {
     if (!x)
@@ -17,8 +17,8 @@ static bool has_dims(const tern_tensor *x, int least, const char *function)
     return x && x->ndim >= least;
 }
 
-/* x (*, C, H, W) viewed as (*, parts...), permuted by `order` behind the leading dims, and
- * reshaped to (*, c, h, w). Composed of views and one copy, so gradients come with it. */
+/* Returns x (*, C, H, W) viewed as (*, parts...), permuted by `order` after the leading dims, and
+ * reshaped to (*, c, h, w). It is composed of views and one copy, which are differentiable. */
 static tern_tensor *rearrange(tern_tensor *x, const int64_t *parts, int n, const int *order,
                               int64_t c, int64_t h, int64_t w)
 {
@@ -65,7 +65,7 @@ tern_tensor *tern_pixel_shuffle(tern_tensor *x, int64_t r)
     return rearrange(x, parts, 5, order, c / each, tern_size_mul(h, r), tern_size_mul(w, r));
 }
 
-/* The inverse: (*, C, H r, W r) -> (*, C r^2, H, W). */
+/* The inverse of pixel_shuffle: (*, C, H r, W r) -> (*, C r^2, H, W). */
 tern_tensor *tern_pixel_unshuffle(tern_tensor *x, int64_t r)
 {
     static const int order[] = {0, 2, 4, 1, 3};
@@ -87,8 +87,8 @@ tern_tensor *tern_pixel_unshuffle(tern_tensor *x, int64_t r)
     return rearrange(x, parts, 5, order, tern_size_mul(tern_size_mul(c, r), r), h / r, w / r);
 }
 
-/* Channels (groups, C / groups) transposed: channel g C / groups + k goes to k groups + g
- * (Zhang et al. 2018). */
+/* Channels (groups, C / groups) transposed: channel g C / groups + k becomes k groups + g (Zhang et
+ * al. 2018). */
 tern_tensor *tern_channel_shuffle(tern_tensor *x, int64_t groups)
 {
     if (!has_dims(x, 3, "tern_channel_shuffle"))

@@ -1,10 +1,10 @@
-/* resize.c -- images resampled along one dim after the other, by tables of weights: bytes, and
- * every type with antialias.
+/* resize.c -- images resampled along one dim after the other, by tables of weights: uint8, and
+ * every dtype with antialias.
  *
  * Along a dim, output q is the sum of w[q][k] x[first[q] + k] over k below count[q]. The table is
- * made on the host in float64, as PyTorch makes that of bytes, and the gradient is the same sum
- * with the table transposed. Bytes are summed in fixed point and rounded after each dim, as Pillow
- * does. */
+ * computed on the host in float64, as PyTorch does for uint8, and the gradient is the same sum with
+ * the table transposed. Sums of uint8 are computed in fixed point and rounded after each dim, as in
+ * Pillow. */
 #include "ops/vision/resize.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -16,12 +16,13 @@
 
 enum { GREATEST_BITS = 22, BYTE_WEIGHT = 1 << 15 };
 
-/* Row q: first[2 q] and count first[2 q + 1], weights[q width]. */
+/* A table of weights. Row q has first in range[2 q], count in range[2 q + 1], weights from q width
+ * on. */
 typedef struct table {
     int64_t rows, width;
     int64_t *range;
     double *weights;
-    double greatest; /* as PyTorch finds it: of the sums on the way, too */
+    double greatest; /* largest weight or partial sum, as PyTorch takes it */
 } table;
 
 static void table_free(table *t)
@@ -45,7 +46,7 @@ static tern_status table_alloc(table *t, int64_t rows, int64_t width)
 
 /* ---- filters ----------------------------------------------------------------------------- */
 
-/* Keys' cubic. */
+/* Returns Keys' cubic of x with parameter a. */
 static double cubic(double x, double a)
 {
     x = fabs(x);
@@ -60,8 +61,8 @@ static double sinc(double x)
     return x == 0 ? 1 : sin(pi * x) / (pi * x);
 }
 
-/* What an element x away from the centre weighs. The cubic is Pillow's with antialias and OpenCV's
- * without, as in PyTorch. */
+/* Returns the weight of an element at distance x from the centre. As in PyTorch the cubic is
+ * Pillow's with antialias and OpenCV's without. */
 static double weight_at(const tern_resize *at, double x)
 {
     switch ((tern_resize_filter)at->filter) {
@@ -76,7 +77,7 @@ static double weight_at(const tern_resize *at, double x)
     }
 }
 
-/* How many elements a filter reaches over at scale 1. */
+/* Returns the number of elements that a filter covers at scale 1. */
 static int64_t taps_of(const tern_resize *at)
 {
     static const int64_t taps[] = {1, 1, 2, 4, 6};
@@ -90,8 +91,8 @@ static int64_t clamped(int64_t v, int64_t low, int64_t high)
     return v < low ? low : v > high ? high : v;
 }
 
-/* The filter, as wide as `scale` elements where that is above 1, over the elements around
- * (q + 1/2) scale, normalised. */
+/* Fills row q with the normalised filter over the elements around (q + 1/2) scale. Where scale is
+ * above 1, the filter is stretched by scale. */
 static void smooth_row(const tern_resize *at, table *t, int64_t q, double support)
 {
     double center = at->scale * ((double)q + 0.5), total = 0;
@@ -110,8 +111,8 @@ static void smooth_row(const tern_resize *at, table *t, int64_t q, double suppor
     t->range[2 * q + 1] = count;
 }
 
-/* The elements around the place of output q; what lies outside of the image weighs at its
- * border. */
+/* Fills row q with the elements around the position of output q; the weight of an element outside
+ * of the image is added to the border. */
 static void unfiltered_row(const tern_resize *at, table *t, int64_t q)
 {
     int64_t taps = t->width, half = taps / 2, last = at->in - 1;
@@ -133,7 +134,7 @@ static void unfiltered_row(const tern_resize *at, table *t, int64_t q)
     t->range[2 * q + 1] = count;
 }
 
-/* One element; its place is computed in f32, as PyTorch does. */
+/* Fills row q with one element; its position is computed in float32, as PyTorch does. */
 static void nearest_row(const tern_resize *at, table *t, int64_t q)
 {
     float half = at->filter == TERN_RESIZE_NEAREST ? 0.0f : 0.5f;
@@ -160,7 +161,8 @@ static tern_status table_make(table *t, const tern_resize *at)
     return TERN_OK;
 }
 
-/* The rows of the transpose, too, are ranges: both ends of the ranges grow with q. */
+/* Transposes the table. The rows of the transpose are ranges too, as both ends of the ranges
+ * increase with q. */
 static tern_status table_transpose(table *t, const tern_resize *at)
 {
     table back;
@@ -190,8 +192,8 @@ static tern_status table_transpose(table *t, const tern_resize *at)
     return status;
 }
 
-/* Weights of bytes as whole numbers of 2^-bits, the largest bits with which each stays below
- * 2^15. */
+/* Rounds weights of uint8 to whole multiples of 2^-bits and returns bits, the largest with which
+ * each weight stays below 2^15. */
 static int32_t fixed_point(table *t)
 {
     int32_t bits = 0;
@@ -217,7 +219,7 @@ static tern_status infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The weights in the type that the kernel computes in. */
+/* Returns the weights in the dtype in which the kernel computes. */
 static tern_tensor *weights_on(const tern_call *call, const table *t)
 {
     tern_shape shape = {2, {t->rows, t->width}};

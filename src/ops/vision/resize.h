@@ -1,4 +1,4 @@
-/* resize.h -- what interpolate hands to resize.c: bytes, and images with antialias. */
+/* resize.h -- the interface of resize.c for interpolate: uint8, and images with antialias. */
 #ifndef TERN_SRC_OPS_RESIZE_H
 #define TERN_SRC_OPS_RESIZE_H
 #include "tensor/op.h"
@@ -11,8 +11,8 @@ typedef enum tern_resize_filter {
     TERN_RESIZE_LANCZOS
 } tern_resize_filter;
 
-/* One dim of an image: from `in` elements to `out`; scale is the distance in x between neighbouring
- * outputs. transposed: the gradient, from out to in. */
+/* One dim of an image, from `in` elements to `out`; scale is the distance in x between neighbouring
+ * outputs; transposed computes the gradient, from out to in. */
 typedef struct tern_resize {
     int64_t in, out;
     double scale;
@@ -20,8 +20,8 @@ typedef struct tern_resize {
     bool align, antialias, transposed, last; /* last: x is channels_last */
 } tern_resize;
 
-/* x resampled along the dims of steps[n], the last one first, by weights in tables; dims that keep
- * their size stay as they are. Floating point types and uint8. */
+/* Returns x resampled along the dims of steps[n], the last one first, by tables of weights; dims
+ * that keep their size are unchanged. x is of a floating point dtype or uint8. */
 tern_tensor *tern_resize_dims(tern_tensor *x, const tern_resize *steps, int n);
 
 #endif
