@@ -180,8 +180,7 @@ static tern_status make_table(tern_foreach *t, size_t bytes)
 static tern_status find_table(tern_foreach *t, tern_block **block)
 {
     size_t bytes = sizeof *t->rows * (size_t)t->n;
-    if (tern_capture_of(t->place)) /* tables of t are overwritten later: the capture needs a
-                                    * constant */
+    if (tern_capture_of(t->place)) /* these tables are overwritten later */
         return tern_capture_constant(t->place, t->rows, bytes, block);
     for (int i = 0; i < t->tables_made; i++)
         if (memcmp(t->tables[i].rows, t->rows, bytes) == 0) {

@@ -39,8 +39,7 @@ typedef struct tern_foreach_kernel {
 enum { TERN_FOREACH_SHARED = 4 };
 typedef struct tern_foreach_call {
     const tern_foreach_kernel *kernel;
-    const tern_foreach_kernel *before;                /* kernel launched before it on the same
-                                                       * tensors, or NULL */
+    const tern_foreach_kernel *before;                /* kernel to launch first, or NULL */
     const char *function;                             /* public function, for error messages */
     tern_tensor *const *column[TERN_FOREACH_COLUMNS]; /* NULL: no such column */
     tern_tensor *const *target;                       /* NULL: column 0 */

@@ -1,10 +1,9 @@
-/* gather.c -- gather and index_select: reading by an index tensor, and the sum that is its
- * gradient.
+/* gather.c -- gather and index_select: reading by an index tensor, and its gradient, a sum.
  *
- * With x seen as (outer, size, inner) around dim, both are one of
+ * With x viewed as (outer, size, inner) around dim:
  *   index_select: y[o][i][k] = x[o][index[i]][k]
  *   gather:       y[o][i][k] = x[o][index[o][i][k]][k]
- * and the gradient adds dy[o][i][k] to dx where y[o][i][k] was read; its own
+ * The gradient adds dy[o][i][k] to the element of dx whose value is y[o][i][k]; the gradient of the
  * gradient reads again. */
 #include "ops/index/gather.h"
 #include "ops/copy/copy.h"
@@ -12,7 +11,7 @@
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-/* Entries of index along dim. */
+/* Returns the number of entries of index along dim. */
 static int64_t count_of(const tern_tensor *index, const tern_gather_attributes *at)
 {
     return at->each ? index->shape[at->dim] : index->numel;
@@ -55,7 +54,7 @@ tern_status tern_gather_forward(tern_call *call)
     return tern_fault_check(call->place);
 }
 
-/* ---- gradient: inputs dy, index; adds up where index points ------------------------------ */
+/* ---- gradient: inputs dy, index; adds dy to the entries of dx at index --------------------- */
 
 static tern_status gradient_infer(tern_call *call)
 {
@@ -79,7 +78,7 @@ tern_status tern_gather_add_gradient(tern_tensor *dx, const tern_tensor *dy,
                        tern_arg_i32(tern_are_deterministic_algorithms_enabled()));
 }
 
-/* dx in its own type, or in f32 first for the short ones. */
+/* Adds dy into dx in the dtype of dx, or for half precision and short integers in float32 first. */
 static tern_status add_into(tern_tensor *dx, const tern_tensor *dy, const tern_tensor *index,
                             const tern_gather_attributes *at)
 {
@@ -87,7 +86,7 @@ static tern_status add_into(tern_tensor *dx, const tern_tensor *dy, const tern_t
     return tern_gather_add_gradient(dx, dy, index, at);
 }
 
-/* Half precision and integers are added up in float32 and rounded once. */
+/* Half precision and integers are summed in float32 and rounded once. */
 static tern_status gradient_forward(tern_call *call)
 {
     const tern_gather_attributes *at = call->attributes;
@@ -104,7 +103,7 @@ static tern_status gradient_forward(tern_call *call)
     return status;
 }
 
-/* The gradient of the gradient reads again; what was skipped stays out. */
+/* The gradient of the gradient reads by index; entries with the skipped index get 0. */
 static tern_status gradient_backward(tern_gradient *g);
 
 static const tern_op gradient_op = {.name = "index_gradient",
@@ -225,7 +224,7 @@ tern_tensor *tern_index_select(tern_tensor *x, int dim, tern_tensor *index)
     return apply(&index_select_op, x, index, &at);
 }
 
-/* The part of x that index spans: it may be smaller in other dims than dim. */
+/* Returns the part of x that index covers: index may be smaller in dims other than dim. */
 static tern_tensor *spanned(tern_tensor *x, const tern_tensor *index, int dim)
 {
     tern_tensor *part = x;
@@ -253,7 +252,8 @@ tern_tensor *tern_gather(tern_tensor *x, int dim, tern_tensor *index)
     if (index->dtype != TERN_I64 && index->dtype != TERN_I32 && index->numel > 0)
         return tern_fail_null(TERN_ERR_DTYPE,
                               "tern_gather: gather(): Expected dtype int32/int64 for index, got %s",
-                              tern_dtype_name(index->dtype)); /* an empty one may be of any type */
+                              tern_dtype_name(index->dtype)); /* an empty index may have any
+                                                               * dtype */
     if (index->numel > 0 && (index->ndim ? index->ndim : 1) != (x->ndim ? x->ndim : 1))
         return tern_fail_null(
             TERN_ERR_SHAPE,
@@ -298,7 +298,7 @@ tern_tensor *tern_take_along_dim(tern_tensor *x, tern_tensor *index, tern_option
             x->ndim, index->ndim);
     if (tern_wrap_dim(dim.value, x->ndim, &d, __func__) != TERN_OK)
         return NULL;
-    /* The others broadcast. */
+    /* Dims other than dim broadcast. */
     tern_shape own = tern_shape_of(x), at = tern_shape_of(index), both;
     if (x->ndim)
         own.dims[d] = at.dims[d] = 1;
@@ -310,7 +310,7 @@ tern_tensor *tern_take_along_dim(tern_tensor *x, tern_tensor *index, tern_option
         at.dims[d] = index->shape[d];
     }
     int64_t size = x->ndim ? x->shape[d] : 1;
-    if (size > 0) /* places are counted around, forwards and backwards */
+    if (size > 0) /* indices wrap around in both directions */
         index = tern_remainder_scalar(index, tern_scalar_int(size));
     return tern_gather(tern_expand(x, own), d, tern_expand(index, at));
 }

@@ -1,8 +1,8 @@
-/* index.c -- x[i, j, ...]: a tensor read (index) or written (index_put) at several index tensors at
+/* index.c -- x[i, j, ...]: a tensor read (index) or written (index_put) by several index tensors at
  * once.
  *
- * Every index becomes one flat index into the indexed dims, which are moved side by side and made
- * one: what is left is reading (or writing) entries of that dim. */
+ * The index tensors are combined to one flat index into the indexed dims, which are moved next to
+ * each other and merged to one dim: the operation then reads (or writes) entries of that dim. */
 #include "ops/index/gather.h"
 #include "ops/elementwise/nd_index.h"
 #include "ops/index/nonzero.h"
@@ -10,27 +10,28 @@
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-/* One tensor of the list. */
+/* An index tensor of the list. */
 typedef struct part {
-    tern_tensor *index; /* int64; a mask's as places in the dims it covers */
-    int dim, dims;      /* the first dim it is for, and how many: a mask's */
-    int64_t size;       /* of those together */
+    tern_tensor *index; /* int64; for a mask the positions where it is true */
+    int dim, dims;      /* first indexed dim, number of dims (above 1 for a mask) */
+    int64_t size;       /* product of the sizes of these dims */
 } part;
 
 typedef struct plan {
     part parts[TERN_MAX_DIMS];
     int n;
-    tern_shape index_shape; /* all parts broadcast */
+    tern_shape index_shape; /* shape of all index tensors after broadcasting */
     int64_t count;
-    uint32_t mask;     /* dims that are indexed */
-    int first;         /* of the merged dim in the result */
-    tern_shape order;  /* x's dims with the indexed ones side by side */
-    tern_shape merged; /* x's shape in that order, the indexed ones as one */
-    tern_shape result; /* of what is picked */
-    tern_tensor *flat; /* (count) */
+    uint32_t mask;     /* bit d: dim d is indexed */
+    int first;         /* position of the merged dim in the result */
+    tern_shape order;  /* dims of x, permuted so that indexed dims are adjacent */
+    tern_shape merged; /* shape of x in that order, indexed dims merged */
+    tern_shape result; /* shape of the indexed elements */
+    tern_tensor *flat; /* the flat index, (count) */
 } plan;
 
-/* A mask is the list of places where it holds, in the dims it covers taken as one. */
+/* Converts a mask to the list of positions where it is true, counted in the dims that the mask
+ * covers, merged to one. */
 static tern_status mask_part(part *p, const tern_tensor *x, tern_tensor *mask, int at,
                              const char *function)
 {
@@ -52,8 +53,8 @@ static tern_status too_many(const tern_tensor *x, const char *function)
                      x->ndim);
 }
 
-/* Every tensor of the list, masks as places in the dims that they cover; NULL leaves a dim as it
- * is. */
+/* Reads the list of index tensors, with masks converted to positions; NULL keeps a dim
+ * unchanged. */
 static tern_status read_list(plan *p, const tern_tensor *x, tern_tensor *const *indices, int n,
                              const char *function)
 {
@@ -82,7 +83,7 @@ static tern_status read_list(plan *p, const tern_tensor *x, tern_tensor *const *
     return TERN_OK;
 }
 
-/* The index tensors broadcast against each other: the shape of what is read. */
+/* Broadcasts the index tensors against each other, which gives the shape of the indices. */
 static tern_status broadcast_parts(plan *p, const char *function)
 {
     p->index_shape = tern_shape_of(p->parts[0].index);
@@ -107,7 +108,8 @@ static tern_status broadcast_parts(plan *p, const char *function)
     return p->count < 0 ? tern_last_status() : TERN_OK;
 }
 
-/* Indexed dims that are apart go to the front, as in PyTorch; else they stay where they are. */
+/* Moves indexed dims that are not adjacent to the front, as in PyTorch; adjacent ones stay in
+ * place. */
 static tern_status lay_out(plan *p, const tern_tensor *x, const char *function)
 {
     int low = 0, high = x->ndim - 1;
@@ -122,7 +124,7 @@ static tern_status lay_out(plan *p, const tern_tensor *x, const char *function)
         return too_many(x, function);
     for (int d = 0; d < x->ndim; d++)
         size *= p->mask >> d & 1 ? x->shape[d] : 1;
-    for (int pass = 0; pass < 3; pass++) { /* in front, indexed, behind */
+    for (int pass = 0; pass < 3; pass++) { /* dims before, indexed, after */
         for (int d = 0; d < x->ndim; d++) {
             bool indexed = p->mask >> d & 1, in_front = !indexed && together && d < low;
             if (pass != (indexed ? 1 : in_front ? 0 : 2))
@@ -142,7 +144,7 @@ static tern_status lay_out(plan *p, const tern_tensor *x, const char *function)
     return TERN_OK;
 }
 
-/* flat = ((i0) n1 + i1) n2 + i2 ..., negative ones counting from the end. */
+/* Computes flat = ((i0) n1 + i1) n2 + i2 ...; negative indices count from the end. */
 static tern_status flatten_parts(plan *p, tern_place *place)
 {
     static const tern_kernel_ref kernel = {"index_scatter", "linear_index"};
@@ -167,7 +169,8 @@ static tern_status flatten_parts(plan *p, tern_place *place)
     return p->flat ? TERN_OK : tern_last_status();
 }
 
-/* All that is known before kernels look at places: parts, their shape, the order of dims. */
+/* Makes the part of the plan that needs no index values: the parts, their shape, the order of
+ * dims. */
 static tern_status make_plan(plan *p, const tern_tensor *x, tern_tensor *const *indices, int n,
                              const char *function)
 {
@@ -200,7 +203,8 @@ static bool check(const tern_tensor *x, tern_tensor *const *indices, int n, cons
     return true;
 }
 
-/* A mask without dims is one of a dim of size 1. */
+/* Returns whether the list is one mask without dims, which stands for a mask of one dim of size
+ * 1. */
 static bool is_scalar_mask(tern_tensor *const *indices, int n)
 {
     return n == 1 && indices[0] && indices[0]->ndim == 0 &&
@@ -257,7 +261,7 @@ tern_tensor *tern_index(tern_tensor *x, tern_tensor *index)
 
 /* ---- index_put --------------------------------------------------------------------------- */
 
-/* values as (merged dims with count in place of the indexed one). */
+/* Returns values expanded to the shape of the merged tensor, with count for the indexed dim. */
 static tern_tensor *spread_values(const plan *p, tern_tensor *values, const char *function)
 {
     tern_shape own = tern_shape_of(values), whole = p->merged;
@@ -275,8 +279,7 @@ static tern_tensor *spread_values(const plan *p, tern_tensor *values, const char
     return tern_reshape(tern_expand(values, p->result), whole);
 }
 
-/* Where the merged tensor is still a view of x it is written through; else the copy is permuted
- * back. */
+/* Writes through the merged tensor where that is a view of x; otherwise permutes the copy back. */
 static tern_tensor *index_put(tern_tensor *x, tern_tensor *const *indices, int n,
                               tern_tensor *values, bool accumulate, bool in_place)
 {
@@ -318,7 +321,7 @@ static tern_tensor *index_put(tern_tensor *x, tern_tensor *const *indices, int n
         merged = tern_scatter_rows(merged, p.flat, values, &way);
     if (!merged || through)
         return merged ? x : NULL;
-    tern_shape back = {.ndim = x->ndim}; /* the way back from order */
+    tern_shape back = {.ndim = x->ndim}; /* inverse permutation of order */
     for (int d = 0; d < x->ndim; d++)
         back.dims[p.order.dims[d]] = d;
     tern_tensor *y = tern_permute(tern_reshape(merged, tern_shape_of(moved)), back);

@@ -1,5 +1,5 @@
-/* index_add.c -- index_add, index_copy and index_fill: whole entries of a dim written at a vector
- * of indices. */
+/* index_add.c -- index_add, index_copy and index_fill: whole entries of a dim written at the
+ * indices of a vector. */
 #include "ops/index/scatter.h"
 #include "device/device.h"
 #include <string.h>
@@ -7,7 +7,7 @@
 
 /* index_add:  y[.., index[i], ..] += alpha source[.., i, ..]
  * index_copy: y[.., index[i], ..]  = source[.., i, ..];   index_fill: = value */
-/* x, index and (not of fill) source; *d: dim wrapped. */
+/* Checks x, index and source (NULL for index_fill), and sets *d to dim, wrapped. */
 static tern_status check_rows(const tern_tensor *x, int dim, const tern_tensor *index,
                               const tern_tensor *source, int *d, const char *name)
 {
@@ -38,7 +38,7 @@ static tern_status check_rows(const tern_tensor *x, int dim, const tern_tensor *
                          "%s: %s_(): Number of indices (%lld) should be equal to source.size(dim): "
                          "(%lld), for dim: %d",
                          function, name, (long long)index->numel, (long long)entries, *d);
-    /* A tensor without dims stands for one of one dim. */
+    /* A tensor without dims is taken as one of one dim. */
     bool fits = source->ndim == x->ndim || source->ndim + x->ndim == 1;
     for (int k = 0; k < x->ndim && fits && source->ndim; k++)
         fits = k == *d || source->shape[k] == x->shape[k];
@@ -50,7 +50,7 @@ static tern_status check_rows(const tern_tensor *x, int dim, const tern_tensor *
     return TERN_OK;
 }
 
-/* x has been checked. */
+/* Writes source to x at index; the caller has checked x. */
 static tern_tensor *write_rows(tern_tensor *x, tern_tensor *index, tern_tensor *source,
                                tern_scatter_way way)
 {
@@ -117,14 +117,15 @@ tern_tensor *tern_index_copy_(tern_tensor *x, int dim, tern_tensor *index, tern_
     return index_copy(x, dim, index, source, true);
 }
 
-/* y[.., index[i], ..] = value (), expanded; of a NULL the error is recorded. */
+/* y[.., index[i], ..] = value, a tensor without dims that is expanded; a NULL value records an
+ * error. */
 static tern_tensor *index_fill(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *value,
                                bool in_place)
 {
     tern_scatter_way way = {.wrap = true, .in_place = in_place};
     if (check_rows(x, dim, index, NULL, &way.dim, "index_fill") != TERN_OK)
         return NULL;
-    if (x->ndim == 0) { /* as one dim of size 1, so that every index is looked at */
+    if (x->ndim == 0) { /* as one dim of size 1, so that the kernel checks every index */
         tern_tensor *y = index_fill(tern_unsqueeze(x, 0), 0, index, value, in_place);
         return !y ? NULL : in_place ? x : tern_squeeze_dim(y, 0);
     }
@@ -152,8 +153,8 @@ tern_tensor *tern_index_fill_(tern_tensor *x, int dim, tern_tensor *index, tern_
     return index_fill(x, dim, index, value_of(x, value), true);
 }
 
-/* y = where(the entry is one of index, value, x): an entry that index names twice counts once in
- * the gradient of value. */
+/* y = where(the entry is in index, value, x): an entry that index contains twice counts once in the
+ * gradient of value. */
 tern_tensor *tern_index_fill_tensor(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *value)
 {
     TERN_NAMED_IN_ERRORS;

@@ -1,12 +1,12 @@
-/* masked.c -- masked_select and masked_scatter: elements read and written where a mask holds.
- * PyTorch's masks may be bool or uint8. */
+/* masked.c -- masked_select and masked_scatter: elements read and written where a mask is true. As
+ * in PyTorch masks may be bool or uint8. */
 #include "ops/index/gather.h"
 #include "device/device.h"
 #include "ops/index/nonzero.h"
 #include "ops/index/scatter.h"
 #include <tern/ops.h>
 
-/* x and mask expanded to their common shape, which is given back, and flattened. */
+/* Expands x and mask to their common shape, which is set in *shape, and flattens both. */
 static bool both_flat(tern_tensor **x, tern_tensor **mask, tern_shape *shape, const char *function)
 {
     if (!*x || !*mask) {
@@ -27,7 +27,7 @@ static bool both_flat(tern_tensor **x, tern_tensor **mask, tern_shape *shape, co
     return *x && *mask;
 }
 
-/* y = the elements of x at the places that the mask holds; their number is read from the device. */
+/* Returns the elements of x where the mask is true; their number is read from the device. */
 tern_tensor *tern_masked_select(tern_tensor *x, tern_tensor *mask)
 {
     tern_shape shape;
@@ -38,7 +38,7 @@ tern_tensor *tern_masked_select(tern_tensor *x, tern_tensor *mask)
                   : NULL;
 }
 
-/* y = x with the first elements of source, in order, at the places that the mask holds. */
+/* Returns x with the first elements of source, in order, written where the mask is true. */
 tern_tensor *tern_masked_scatter(tern_tensor *x, tern_tensor *mask, tern_tensor *source)
 {
     TERN_NAMED_IN_ERRORS;

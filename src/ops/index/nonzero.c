@@ -1,7 +1,7 @@
-/* nonzero.c -- nonzero: which elements are not 0.
+/* nonzero.c -- nonzero: the indices of elements that are not 0.
  *
- * Every chunk of x counts its own, running sums of the counts say where each chunk's begin, and the
- * chunks write them there: in order, whatever the device. */
+ * Each chunk of x counts its nonzero elements, running sums of the counts give the offset of each
+ * chunk's output, and each chunk writes its indices there: in order on every device. */
 #include "base/strict.h"
 #include "ops/index/nonzero.h"
 #include "tensor/tensor.h"
@@ -23,7 +23,7 @@ int64_t tern_running_starts(tern_tensor *counts, int64_t n, int fault_code, cons
     return total;
 }
 
-/* A chunk has 256 elements or more, so that at most 4096 counts are summed by one lane. */
+/* A chunk has 256 elements or more, so that one lane sums at most 4096 counts. */
 static tern_status places_into(tern_tensor **places, const tern_tensor *x)
 {
     static const tern_kernel_ref count = {"index_nonzero", "nonzero_count"},
@@ -58,7 +58,8 @@ tern_tensor *tern_nonzero_places(tern_tensor *x)
     return places_into(&places, x) == TERN_OK ? places : NULL;
 }
 
-/* Row i: the coordinates of the i-th place, a launch for each dim: (place / inner) % size. */
+/* Row i has the coordinates of the i-th index, computed by a launch for each dim: (index / inner) %
+ * size. */
 tern_tensor *tern_nonzero(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;

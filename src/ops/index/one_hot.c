@@ -3,8 +3,8 @@
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-/* y[.., x[..]] = 1. Without num_classes the largest class says how many, which waits for the
- * device. */
+/* y[.., x[..]] = 1. Without num_classes the largest class determines their number, which waits for
+ * the device. */
 tern_tensor *tern_one_hot(tern_tensor *x, int64_t num_classes)
 {
     TERN_NAMED_IN_ERRORS;

@@ -1,8 +1,8 @@
-/* scatter.c -- writing by an index tensor: the operation behind scatter, index_add, put and
- * index_put; and scatter_add.
+/* scatter.c -- writing by an index tensor: the operation of scatter, index_add, put and index_put;
+ * and scatter_add.
  *
- * y = x but y[.., index[.., i, ..], ..] = src[.., i, ..], or += and so on. The gradient of src is
- * read where src was written; that of x is dy, with zeros written where src took x's place. */
+ * y = x with y[.., index[.., i, ..], ..] = src[.., i, ..], or += and so on. The gradient of src is
+ * dy read at index; the gradient of x is dy, with zeros where src replaced x. */
 #include "ops/index/scatter.h"
 #include "ops/copy/copy.h"
 #include "ops/elementwise/nd_index.h"
@@ -28,7 +28,8 @@ static tern_status scatter_infer(tern_call *call)
                : TERN_OK;
 }
 
-/* x without dim, of shape without dim; repeated: the same element everywhere. */
+/* Returns x without dim, in `shape` without dim; with `repeated` all elements are the same one
+ * (stride 0). */
 static tern_tensor *across(const tern_tensor *x, const tern_shape *shape, int dim, bool repeated)
 {
     tern_shape rest = {.ndim = 0};
@@ -41,7 +42,7 @@ static tern_tensor *across(const tern_tensor *x, const tern_shape *shape, int di
     return tern_tensor_alias(x, &rest, stride, x->offset);
 }
 
-/* The index goes over all dims but dim; the kernel goes along dim for each of its positions. */
+/* Launches a thread for each position of index in all dims but dim; the thread loops along dim. */
 static tern_status launch(tern_tensor *y, const tern_tensor *index, const tern_tensor *src,
                           const scatter_attributes *at)
 {
@@ -91,7 +92,7 @@ static tern_status scatter_forward(tern_call *call)
     return launch(y, index, src, call->attributes);
 }
 
-/* What came in where src went; and, where src took x's place, zero there for x. */
+/* The gradient of src is dy at index; the gradient of x is dy, with zeros where src replaced x. */
 static tern_status scatter_backward(tern_gradient *g)
 {
     const scatter_attributes *at = g->attributes;
@@ -106,7 +107,7 @@ static tern_status scatter_backward(tern_gradient *g)
     }
     if (tern_shape_numel(&g->in_shape[2], "tern_scatter") == 0) { /* nothing was written */
         g->din[0] = g->needs[0] ? dy : NULL;
-        return TERN_OK; /* the backward pass makes the zeros of src */
+        return TERN_OK; /* the backward pass creates the zero gradient of src */
     }
     if (g->needs[2])
         g->din[2] =

@@ -1,5 +1,5 @@
-/* scatter_reduce.c -- elements that share a place become their sum, product, mean, maximum or
- * minimum. */
+/* scatter_reduce.c -- elements with the same index are reduced to their sum, product, mean, maximum
+ * or minimum. */
 #include "ops/index/scatter.h"
 #include "ops/copy/copy.h"
 #include "tensor/tensor.h"
@@ -9,7 +9,7 @@
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* A way to reduce: the mode of the kernel, what an empty place begins with. */
+/* A reduction: the mode of the kernel, and the initial value that does not change the result. */
 typedef struct reduction {
     int mode;
     double neutral;
@@ -35,7 +35,8 @@ static tern_tensor *into(tern_tensor *x, const reduce_attributes *at, int mode, 
     return tern_scatter_into(x, index, src, &way);
 }
 
-/* What a place begins with that does not count itself: infinities are the last integers. */
+/* Returns the initial value of an element that is not included itself; for integers, infinities are
+ * the extreme integers. */
 static tern_scalar neutral_of(const reduction *r, tern_dtype dtype)
 {
     if (tern_dtype_is_floating_point(dtype) || isfinite(r->neutral))
@@ -48,7 +49,7 @@ static tern_scalar neutral_of(const reduction *r, tern_dtype dtype)
     return tern_scalar_int(most ? greatest : least);
 }
 
-/* How many elements each place got, itself included or not; at least 1. */
+/* Returns the number of values reduced to each element, with or without itself; at least 1. */
 static tern_tensor *counts(tern_tensor *like, const reduce_attributes *at, tern_tensor *index,
                            tern_tensor *src)
 {
@@ -58,7 +59,7 @@ static tern_tensor *counts(tern_tensor *like, const reduce_attributes *at, tern_
              : NULL;
 }
 
-/* Integers: rounded towards minus infinity. */
+/* Returns sum / n; for integers rounded towards minus infinity. */
 static tern_tensor *divided(tern_tensor *sum, tern_tensor *n)
 {
     tern_tensor *q = tern_div(sum, n);
@@ -106,7 +107,7 @@ static tern_tensor *as(tern_tensor *mask, const tern_tensor *like)
     return mask ? tern_to_dtype(mask, like->dtype) : NULL;
 }
 
-/* Each that went into a place has dy / count of it. */
+/* The gradient of each value reduced to an element is dy / count of the element. */
 static tern_status mean_backward(tern_gradient *g, const reduce_attributes *at)
 {
     tern_tensor *share = tern_div(g->dout[0], counts(g->dout[0], at, g->in[1], g->in[2]));
@@ -115,8 +116,8 @@ static tern_status mean_backward(tern_gradient *g, const reduce_attributes *at)
     return TERN_OK;
 }
 
-/* The same tensor, which has no derivative: with several zeros in one place the product of the
- * others would have to be made for each pair of them. */
+/* Returns its input, without a derivative: with several zeros in one element, a derivative would
+ * need the product of the other values for each pair of zeros. */
 static tern_status zeros_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
@@ -148,8 +149,8 @@ static tern_status has_several_zeros(tern_tensor *zeros, bool *several)
     return zeros && !isnan(most) ? TERN_OK : tern_last_status();
 }
 
-/* The product of the others: divided by itself, or, where it is the only zero of src, made without
- * it. */
+/* The gradient of a value is dy times the product of the other values: y divided by the value, or,
+ * if the value is the only zero of src, a product computed without it. */
 static tern_status prod_backward(tern_gradient *g, const reduce_attributes *at)
 {
     tern_tensor *x = g->in[0], *index = g->in[1], *src = g->in[2], *y = g->out[0], *dy = g->dout[0];
@@ -176,7 +177,7 @@ static tern_status prod_backward(tern_gradient *g, const reduce_attributes *at)
     return TERN_OK;
 }
 
-/* Evenly to all that equal the result. */
+/* dy is divided evenly among all values that equal the result. */
 static tern_status extremum_backward(tern_gradient *g, const reduce_attributes *at)
 {
     tern_tensor *x = g->in[0], *index = g->in[1], *src = g->in[2], *y = g->out[0], *dy = g->dout[0];
@@ -216,7 +217,7 @@ static const tern_op reduce_op = {.name = "scatter_reduce",
                                   .forward = reduce_forward,
                                   .backward = reduce_backward};
 
-/* index and src cut to the same size, all with one dim at least. */
+/* index and src are narrowed to one size, and all tensors have at least one dim. */
 tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
                                  tern_reduce_mode reduce, bool include_self)
 {
@@ -249,7 +250,7 @@ tern_tensor *tern_scatter_reduce_(tern_tensor *x, int dim, tern_tensor *index, t
     TERN_NAMED_IN_ERRORS;
     tern_tensor *before = x;
     if (x && tern_is_grad_enabled() && (tern_requires_grad(x) || tern_requires_grad(src)))
-        before = tern_clone(x); /* which backward needs as it was; x would hold itself */
+        before = tern_clone(x); /* a copy of x for backward: saving x would be circular */
     tern_tensor *y = tern_scatter_reduce(before, dim, index, src, reduce, include_self);
     return y ? tern_copy_(x, y) : NULL;
 }
@@ -298,7 +299,7 @@ tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *index, tern
 
 /* ---- scatter ----------------------------------------------------------------------------- */
 
-/* A number as src: one element seen everywhere. */
+/* Returns a number as src: one element, expanded. */
 static tern_tensor *spread(tern_tensor *x, tern_tensor *index, tern_scalar value)
 {
     if (!x || !index)
@@ -310,7 +311,7 @@ static tern_tensor *spread(tern_tensor *x, tern_tensor *index, tern_scalar value
     return one ? tern_expand(one, tern_shape_of(index)) : NULL;
 }
 
-/* scatter's own two ways to reduce. */
+/* Scatters with one of the two reductions that scatter itself has. */
 static tern_tensor *scatter(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
                             tern_reduce_mode reduce, bool in_place, const char *function)
 {

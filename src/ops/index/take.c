@@ -1,4 +1,4 @@
-/* take.c -- take and put: elements read and written by their place in the flattened tensor. */
+/* take.c -- take and put: elements read and written by their index in the flattened tensor. */
 #include "ops/index/gather.h"
 #include "device/device.h"
 #include "ops/index/scatter.h"
@@ -46,7 +46,7 @@ static tern_tensor *put(tern_tensor *x, tern_tensor *index, tern_tensor *source,
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_put: tried to put elements into an empty tensor");
     tern_tensor *flat = tern_flatten(x, 0, -1);
-    bool through = in_place && flat && flat->storage == x->storage; /* else a copy, then back */
+    bool through = in_place && flat && flat->storage == x->storage; /* else y is copied back */
     way.in_place = through;
     flat = tern_scatter_rows(flat, tern_flatten(index, 0, -1), tern_flatten(source, 0, -1), &way);
     if (!flat)

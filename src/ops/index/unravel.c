@@ -1,4 +1,4 @@
-/* unravel.c -- places in a tensor as coordinates. */
+/* unravel.c -- flat indices as coordinates. */
 #include "ops/index/nonzero.h"
 #include <tern/ops.h>
 
@@ -25,7 +25,7 @@ tern_tensor *tern_nonzero_static(tern_tensor *x, int64_t size, int64_t fill_valu
     return result;
 }
 
-/* Coordinate d is place / (elements of a step along d) % size, rounded down. */
+/* Coordinate d is index / stride(d) % size(d), rounded down. */
 tern_status tern_unravel_index(tern_tensor *indices, tern_shape shape, tern_tensor **out)
 {
     TERN_NAMED_IN_ERRORS;

@@ -3,7 +3,7 @@
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-/* A = L L^T with L lower triangular; of A only one triangle is read. */
+/* A = L L^T with L lower triangular; only one triangle of A is read. */
 static tern_status cholesky_infer(tern_call *call)
 {
     call->n_out = 1;
@@ -12,9 +12,9 @@ static tern_status cholesky_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* L[k][k] = sqrt(A[k][k] - sum_j L[k][j]^2), L[i][k] = (A[i][k] - sum_j L[i][j] L[k][j]) /
- * L[k][k] for i > k, j running to k: column by column, a group for each matrix. A leading minor
- * that is not positive is a fault. */
+/* L[k][k] = sqrt(A[k][k] - sum_j L[k][j]^2), L[i][k] = (A[i][k] - sum_j L[i][j] L[k][j]) / L[k][k]
+ * for i > k, with j < k: column by column, one work group for each matrix. A leading minor that is
+ * not positive is a fault. */
 static tern_status cholesky_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"linalg", "cholesky"};
@@ -32,8 +32,8 @@ static tern_status cholesky_forward(tern_call *call)
     return tern_fault_check(call->place);
 }
 
-/* With P = tril(L^T dL), its diagonal times 1/2: dA = (S + S^T) / 2, S = L^-T P L^-1, which is two
- * triangular solves. (Iain Murray 2016, "Differentiation of the Cholesky decomposition".) */
+/* With P = tril(L^T dL), whose diagonal is halved: dA = (S + S^T) / 2, S = L^-T P L^-1, which is
+ * two triangular solves. (Iain Murray 2016, "Differentiation of the Cholesky decomposition".) */
 static tern_status cholesky_backward(tern_gradient *g)
 {
     tern_tensor *l = g->out[0];
@@ -53,12 +53,12 @@ static const tern_op cholesky_op = {.name = "linalg_cholesky",
                                     .forward = cholesky_forward,
                                     .backward = cholesky_backward};
 
-/* upper reads the upper triangle of A and gives U = L^T, A = U^T U. */
+/* Returns L, or with `upper`, which reads the upper triangle of A, U = L^T with A = U^T U. */
 static tern_tensor *cholesky(tern_tensor *x, bool upper, const char *function)
 {
     if (x && x->numel == 0 && x->ndim > 1 && tern_dtype_size(x->dtype) == 2 &&
         x->shape[x->ndim - 1] == x->shape[x->ndim - 2])
-        return tern_clone(x); /* as PyTorch, which computes nothing of halves but this */
+        return tern_clone(x); /* PyTorch accepts half precision only here */
     if (tern_check_square(x, "A", function) != TERN_OK || !(x = tern_contiguous(x)))
         return NULL;
     tern_tensor *l = tern_apply(&cholesky_op, &x, 1, &upper, sizeof upper);

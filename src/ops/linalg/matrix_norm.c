@@ -1,9 +1,9 @@
-/* matrix_norm.c -- norms of matrices: by singular values, or of the norms of rows or columns. */
+/* matrix_norm.c -- norms of matrices: of singular values, or of the sums of rows or columns. */
 #include "ops/linalg/linalg.h"
 #include <math.h>
 #include <tern/ops.h>
 
-/* The two dims, wrapped; none given: the last two. */
+/* Reads the two dims, wrapped; if no dims are given, the last two. */
 static tern_status read_dims(const tern_tensor *x, const tern_shape *dims, int at[2],
                              const char *function)
 {
@@ -28,7 +28,7 @@ static tern_status read_dims(const tern_tensor *x, const tern_shape *dims, int a
     return TERN_OK;
 }
 
-/* (*, k) for the matrices of two dims. */
+/* Returns the singular values (*, k) of the matrices in the two dims. */
 static tern_tensor *values_of(tern_tensor *x, const int at[2], const char *function)
 {
     if (tern_dtype_size(x->dtype) == 2)
@@ -37,7 +37,7 @@ static tern_tensor *values_of(tern_tensor *x, const int at[2], const char *funct
     return tern_linalg_svdvals(tern_movedim(x, TERN_DIMS(at[0], at[1]), TERN_DIMS(-2, -1)));
 }
 
-/* y without the dims, with size 1 for each where they are kept. */
+/* Returns y without the two dims, or with keepdim with size 1 for each. */
 static tern_tensor *kept(tern_tensor *y, const int at[2], bool keepdim)
 {
     int low = at[0] < at[1] ? at[0] : at[1], high = at[0] < at[1] ? at[1] : at[0];
@@ -76,7 +76,7 @@ tern_tensor *tern_linalg_matrix_norm(tern_tensor *x, tern_matrix_norm_ord ord, t
     return tern_linalg_vector_norm(x, 2, TERN_DIMS(at[0], at[1]), keepdim);
 }
 
-/* The largest or smallest over one dim: of nothing the largest is 0. */
+/* Returns the maximum or minimum over one dim; the maximum of an empty dim is 0. */
 static tern_tensor *most(tern_tensor *x, bool largest, int dim)
 {
     if (x && largest && x->shape[dim < 0 ? x->ndim + dim : dim] == 0)
@@ -84,7 +84,8 @@ static tern_tensor *most(tern_tensor *x, bool largest, int dim)
     return largest ? tern_amax(x, TERN_DIMS(dim), false) : tern_amin(x, TERN_DIMS(dim), false);
 }
 
-/* 2, -2: the largest and smallest singular value; 1, -1: sums of columns; inf, -inf: of rows. */
+/* ord 2, -2: the largest and smallest singular value; 1, -1: sums of columns; inf, -inf: of
+ * rows. */
 tern_tensor *tern_linalg_matrix_norm_scalar(tern_tensor *x, double ord, tern_shape dims,
                                             bool keepdim)
 {

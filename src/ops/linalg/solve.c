@@ -6,8 +6,8 @@
 #include <tern/graph.h>
 #include <tern/ops.h>
 
-/* P A = L U, new and dense: L and U in one matrix, without the ones on L's diagonal, and for
- * each step the row that the pivot was taken from. */
+/* P A = L U, new and dense: lu has L and U in one matrix, without the unit diagonal of L; pivots
+ * has for each step the row of the pivot. */
 typedef struct factors {
     tern_tensor *lu, *pivots;
 } factors;
@@ -18,8 +18,8 @@ static void release(factors *f)
     tern_release(f->pivots);
 }
 
-/* Gaussian elimination with partial pivoting, a group for each matrix. A pivot of 0 is a fault,
- * unless fault_code is 0: det has a result then. */
+/* Gaussian elimination with partial pivoting, one work group for each matrix. A pivot of 0 is a
+ * fault, unless fault_code is 0, for det, whose result is then 0. */
 static tern_status lu_factor(const tern_tensor *a, int fault_code, factors *f)
 {
     static const tern_kernel_ref kernel = {"linalg", "lu_factor"};
@@ -40,9 +40,9 @@ static tern_status lu_factor(const tern_tensor *a, int fault_code, factors *f)
     return tern_fault_check(place);
 }
 
-/* ---- solve: inputs A, B of one stack, dense ----------------------------------------------- */
+/* ---- solve: inputs A and B, dense, with the same batch dims --------------------------------- */
 
-/* X of A X = B has the shape of B. */
+/* X, the solution of A X = B, has the shape of B. */
 static tern_status solve_infer(tern_call *call)
 {
     call->n_out = 1;
@@ -51,7 +51,8 @@ static tern_status solve_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* X = U^-1 L^-1 P B: the rows in the order of the pivots, then forward and back substitution. */
+/* Computes X = U^-1 L^-1 P B: permutes the rows by the pivots, then substitutes forwards and
+ * backwards. */
 static tern_status substitute(const factors *f, tern_tensor *x)
 {
     static const tern_kernel_ref kernel = {"linalg", "lu_permute"};
@@ -63,7 +64,7 @@ static tern_status substitute(const factors *f, tern_tensor *x)
     return tern_launch_triangular(x, f->lu, true, false, false);
 }
 
-/* The factors are not kept: the backward solves with A^T anew. */
+/* The factors are not saved: the backward factors A^T again. */
 static tern_status solve_forward(tern_call *call)
 {
     tern_tensor *x = call->out[0];
@@ -94,8 +95,8 @@ static const tern_op solve_op = {.name = "linalg_solve",
                                  .forward = solve_forward,
                                  .backward = solve_backward};
 
-/* X of A X = B for A (..., n, n) and B (..., n, k), or vectors (..., n), which are columns here;
- * batch dims broadcast. */
+/* Returns X of A X = B for A (..., n, n) and B (..., n, k), or vectors (..., n), which are solved
+ * as columns; batch dims broadcast. */
 tern_tensor *tern_linalg_solve(tern_tensor *a, tern_tensor *b)
 {
     static const char function[] = "tern_linalg_solve";
@@ -122,8 +123,8 @@ tern_tensor *tern_linalg_solve(tern_tensor *a, tern_tensor *b)
     return x && vectors ? tern_squeeze_dim(x, -1) : x;
 }
 
-/* X of A X = I; the identity is expanded to the shape of A, as a batch of matrices and not of
- * vectors. */
+/* Returns X of A X = I. The identity is expanded to the shape of A, so that it is a batch of
+ * matrices and not of vectors. */
 static tern_tensor *inverse(tern_tensor *x, const char *function)
 {
     if (tern_check_square(x, "A", function) != TERN_OK)
@@ -147,7 +148,8 @@ tern_tensor *tern_inverse(tern_tensor *x)
 
 /* ---- det --------------------------------------------------------------------------------- */
 
-/* det A = (-1)^s prod_i U[i][i], s being the number of row exchanges; A (..., n, n) gives (...). */
+/* det A = (-1)^s prod_i U[i][i], where s is the number of row exchanges; A (..., n, n) gives
+ * (...). */
 static tern_status det_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
@@ -157,7 +159,7 @@ static tern_status det_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* A matrix without elements has the determinant 1, a singular one 0. */
+/* The determinant of a matrix without elements is 1, of a singular matrix 0. */
 static tern_status det_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"linalg", "lu_det"};
@@ -165,7 +167,7 @@ static tern_status det_forward(tern_call *call)
     factors f;
     if (y->numel == 0)
         return TERN_OK;
-    if (x->numel == 0) /* of a matrix without elements: 1 */
+    if (x->numel == 0) /* matrices without elements */
         return tern_fill_(y, tern_scalar_int(1)) ? TERN_OK : tern_last_status();
     tern_status status = lu_factor(x, 0, &f);
     if (status == TERN_OK) {
@@ -177,8 +179,8 @@ static tern_status det_forward(tern_call *call)
     return status;
 }
 
-/* With A = U diag(S) V^T: det(U) det(V) U diag(the products of all S but one) V^T, the
- * cofactors. */
+/* Returns the cofactors. With A = U diag(S) V^T: det(U) det(V) U diag(the products of all S but
+ * one) V^T. */
 static tern_tensor *cofactors(tern_tensor *a)
 {
     tern_tensor *usv[3], *sign = NULL, *others = NULL;
@@ -190,14 +192,15 @@ static tern_tensor *cofactors(tern_tensor *a)
     }
     int64_t k = tern_size(usv[1], -1);
     tern_tensor *own =
-        tern_eye(k, k, TERN_BOOL, tern_device(a)); /* row i: all S, 1 in place of S_i */
+        tern_eye(k, k, TERN_BOOL, tern_device(a)); /* row i of the factors: all S, with 1 in
+                                                    * place of S_i */
     others = tern_prod_dim(
         tern_where_scalar_self(own, tern_scalar_int(1), tern_unsqueeze(usv[1], -2)), -1, false);
     others = others ? tern_mul(usv[0], tern_unsqueeze(others, -2)) : NULL;
     return tern_mul(sign, tern_matmul(others, usv[2]));
 }
 
-/* Whether a determinant is 0; false while a graph is recorded, when nothing can be read. */
+/* Returns whether any determinant is 0; false during a capture, when no result can be read. */
 static bool some_is_zero(tern_tensor *det)
 {
     bool zero = false;
@@ -209,8 +212,8 @@ static bool some_is_zero(tern_tensor *det)
     return zero;
 }
 
-/* dA = dy det(A) A^-T. Where a determinant is 0 that is dy times the cofactors; each way is given
- * matrices of its own kind in place of the others. */
+/* dA = dy det(A) A^-T. Where a determinant is 0, dA is dy times the cofactors. Each formula gets
+ * other matrices in place of those that it does not apply to. */
 static tern_status det_backward(tern_gradient *g)
 {
     tern_tensor *a = g->in[0], *zero = NULL, *regular = a;

@@ -34,7 +34,7 @@ tern_status tern_check_square(const tern_tensor *x, const char *name, const char
     return TERN_OK;
 }
 
-/* Expanded batch dims are copied dense: the kernels take matrices one after the other. */
+/* Copies expanded batch dims, as the kernels read matrices one after the other. */
 bool tern_match_stacks(tern_tensor **a, tern_tensor **b, const char *function)
 {
     tern_tensor **both[2] = {a, b};
@@ -62,7 +62,8 @@ bool tern_match_stacks(tern_tensor **a, tern_tensor **b, const char *function)
 
 /* ---- the operation: inputs A, B with the same batch dims, dense --------------------------- */
 
-/* Which triangle of A is read, whether it is transposed, and whether its diagonal is ones. */
+/* The triangle of A that is read, whether A is transposed, and whether its diagonal is taken as
+ * ones. */
 typedef struct solve_attributes {
     bool upper, transpose, unit;
 } solve_attributes;
@@ -75,8 +76,8 @@ static tern_status solve_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Forward or back substitution, a work-item for each column of x. A transposed A is read with
- * its strides exchanged, and its upper triangle is then a lower one. */
+/* Forward or back substitution, one work-item for each column of x. A transposed A is read with its
+ * strides exchanged, which makes its upper triangle a lower one. */
 tern_status tern_launch_triangular(tern_tensor *x, const tern_tensor *a, bool upper, bool transpose,
                                    bool unit)
 {
@@ -90,7 +91,7 @@ tern_status tern_launch_triangular(tern_tensor *x, const tern_tensor *a, bool up
                        tern_arg_i32((down ? 1 : 0) | (unit ? 2 : 0)));
 }
 
-/* X = op(A)^-1 B: B is copied to the result and solved in place. */
+/* Computes X = op(A)^-1 B: copies B to the result and solves in place. */
 static tern_status solve_forward(tern_call *call)
 {
     const solve_attributes *at = call->attributes;
@@ -103,8 +104,8 @@ static tern_status solve_forward(tern_call *call)
 
 static tern_tensor *solve(tern_tensor *a, tern_tensor *b, solve_attributes at);
 
-/* dB = op(A)^-T dX, dA = -dB X^T (for a transposed A its transpose, -X dB^T); only the triangle
- * that was read has a gradient, without the diagonal for unit. */
+/* dB = op(A)^-T dX, dA = -dB X^T (for a transposed A the transpose, -X dB^T); only the triangle
+ * that is read has a gradient, with `unit` without the diagonal. */
 static tern_status solve_backward(tern_gradient *g)
 {
     solve_attributes at = *(const solve_attributes *)g->attributes;
@@ -131,7 +132,7 @@ static tern_tensor *solve(tern_tensor *a, tern_tensor *b, solve_attributes at)
     return tern_apply(&solve_op, (tern_tensor *[]){a, b}, 2, &at, sizeof at);
 }
 
-/* A is square and A X = B (right: X A = B) has shapes that agree. */
+/* Checks that A is square and that the shapes of A X = B (right: X A = B) match. */
 static bool check_shapes(const tern_tensor *a, const tern_tensor *b, bool right,
                          const char *function)
 {
@@ -150,7 +151,7 @@ static bool check_shapes(const tern_tensor *a, const tern_tensor *b, bool right,
     return false;
 }
 
-/* A X = B after the batch dims are broadcast. */
+/* Checks the arguments and solves A X = B after the batch dims are broadcast. */
 static tern_tensor *check_and_solve(tern_tensor *a, tern_tensor *b, solve_attributes at,
                                     const char *function)
 {
@@ -159,7 +160,7 @@ static tern_tensor *check_and_solve(tern_tensor *a, tern_tensor *b, solve_attrib
     return solve(a, b, at);
 }
 
-/* A X = B, or X A = B for `right`, which is solved as A^T X^T = B^T through transposed views. */
+/* Solves A X = B, or with `right` X A = B as A^T X^T = B^T through transposed views. */
 tern_tensor *tern_linalg_solve_triangular(tern_tensor *a, tern_tensor *b, bool upper,
                                           const tern_linalg_solve_triangular_options *options)
 {
@@ -168,7 +169,7 @@ tern_tensor *tern_linalg_solve_triangular(tern_tensor *a, tern_tensor *b, bool u
     solve_attributes at = {.upper = upper, .unit = options && options->unitriangular};
     if (b && tern_check_matrices(a, "A", function) != TERN_OK)
         return NULL;
-    b = b ? tern_to_dtype(b, a->dtype) : NULL; /* the result is of A's type */
+    b = b ? tern_to_dtype(b, a->dtype) : NULL; /* the result has the dtype of A */
     if (!options || !options->right)
         return check_and_solve(a, b, at, function);
     if (!check_shapes(a, b, true, function))
@@ -178,7 +179,7 @@ tern_tensor *tern_linalg_solve_triangular(tern_tensor *a, tern_tensor *b, bool u
     return x ? tern_contiguous(tern_transpose(x, -1, -2)) : NULL;
 }
 
-/* The older form, whose A can be transposed. */
+/* The deprecated function of PyTorch, with a transposed A as an option. */
 tern_tensor *tern_triangular_solve(tern_tensor *b, tern_tensor *a, bool upper, bool transpose,
                                    bool unitriangular)
 {
@@ -196,7 +197,7 @@ static tern_status cholesky_solve_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* A X = B for A = L L^T: X = L^-T L^-1 B, or U^-1 U^-T B for the upper factor. */
+/* Solves A X = B for A = L L^T: X = L^-T L^-1 B, or U^-1 U^-T B for the upper factor. */
 static tern_status cholesky_solve_forward(tern_call *call)
 {
     const bool *upper = call->attributes;
@@ -208,8 +209,8 @@ static tern_status cholesky_solve_forward(tern_call *call)
     return tern_launch_triangular(x, factor, *upper, !*upper, false);
 }
 
-/* dB = A^-1 dX; with S = -dB X^T, dL = (S + S^T) L, or dU = U (S + S^T). The gradient is that of
- * the whole factor, not of its triangle alone, as in PyTorch. */
+/* dB = A^-1 dX; with S = -dB X^T, dL = (S + S^T) L, or dU = U (S + S^T). As in PyTorch the gradient
+ * is that of the whole factor, not of its triangle alone. */
 static tern_status cholesky_solve_backward(tern_gradient *g)
 {
     const bool *upper = g->attributes;
@@ -230,7 +231,7 @@ static const tern_op cholesky_solve_op = {.name = "cholesky_solve",
                                           .forward = cholesky_solve_forward,
                                           .backward = cholesky_solve_backward};
 
-/* X of A X = B, where `factor` is L with A = L L^T, or U with A = U^T U for upper. */
+/* Returns X of A X = B, where `factor` is L with A = L L^T, or with `upper` U with A = U^T U. */
 tern_tensor *tern_cholesky_solve(tern_tensor *b, tern_tensor *factor, bool upper)
 {
     static const char function[] = "tern_cholesky_solve";

@@ -6,10 +6,10 @@
 
 typedef struct svd_attributes {
     bool full;    /* U and V are square */
-    bool vectors; /* else S alone is a result */
+    bool vectors; /* compute U and V too */
 } svd_attributes;
 
-/* The sizes of A (*, m, n): k is the smaller, l the larger one. */
+/* The sizes of A (*, m, n): k is the smaller and l the larger of m and n. */
 typedef struct sizes {
     tern_shape stack;
     int64_t m, n, k, l, batch;
@@ -35,7 +35,7 @@ static tern_shape with(tern_shape stack, int64_t rows, int64_t columns)
     return stack;
 }
 
-/* U (*, m, k or m), S (*, k), V^T (*, k or n, n). */
+/* Outputs: U (*, m, k or m), S (*, k), V^T (*, k or n, n). */
 static tern_status svd_infer(tern_call *call)
 {
     const svd_attributes *at = call->attributes;
@@ -53,7 +53,7 @@ static tern_status svd_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* x (*, i, j) as (*, j, i), a view; its first rows where there are more than `rows`. */
+/* Returns a view of the first `rows` rows of x (*, i, j), -1 for all, with `turn` transposed. */
 static tern_tensor *turned(const tern_tensor *x, bool turn, int64_t rows)
 {
     tern_shape shape = tern_shape_of(x);
@@ -81,7 +81,8 @@ static tern_status copy_views(tern_tensor *to, tern_tensor *from)
     return status;
 }
 
-/* Rows q (*, c, l) hold A, or its transpose where it is tall, in their first k ones. */
+/* Decomposes A, or its transpose if A has more rows than columns, which is in the first k rows of q
+ * (*, c, l). */
 static tern_status decompose(tern_tensor *q, tern_tensor *p, tern_tensor *values, const sizes *s,
                              bool vectors)
 {
@@ -106,7 +107,7 @@ static tern_status decompose(tern_tensor *q, tern_tensor *p, tern_tensor *values
     return tern_fault_check(place);
 }
 
-/* Of nothing: identities. */
+/* Sets the U and V of empty matrices to identities. */
 static tern_status svd_of_none(tern_tensor *const *out, int n)
 {
     static const tern_kernel_ref kernel = {"create", "eye"};
@@ -128,8 +129,8 @@ static tern_status svd_of_none(tern_tensor *const *out, int n)
     return TERN_OK;
 }
 
-/* With X = A or A^T, of which k <= l: X = P^T diag(S) Q. Then U = P^T and V^T = Q, or U = Q^T and
- * V^T = P. */
+/* With X = A or A^T, such that X is (k, l), k <= l: X = P^T diag(S) Q. Then U = P^T and V^T = Q, or
+ * U = Q^T and V^T = P. */
 static tern_status svd_forward(tern_call *call)
 {
     const svd_attributes *at = call->attributes;
@@ -164,20 +165,21 @@ static tern_tensor *t(tern_tensor *x)
     return tern_transpose(x, -1, -2);
 }
 
-/* x diag(s), or diag(s) x */
+/* Returns diag(s) x if `rows`, else x diag(s). */
 static tern_tensor *scaled(tern_tensor *x, tern_tensor *s, bool rows)
 {
     return s ? tern_mul(x, tern_unsqueeze(s, rows ? -1 : -2)) : NULL;
 }
 
-/* The difference with the transpose, divided by S_j^2 - S_i^2. */
+/* Returns (x^T gx - gx^T x) / gaps, where gaps are S_j^2 - S_i^2. */
 static tern_tensor *turning(tern_tensor *x, tern_tensor *gx, tern_tensor *gaps)
 {
     tern_tensor *y = tern_matmul(t(x), gx);
     return y ? tern_div(tern_sub(y, t(y)), gaps) : NULL;
 }
 
-/* What of x gx is beside the space of the columns x, which are fewer than their length. */
+/* Returns the part of gx that is orthogonal to the columns of x, which are fewer than their
+ * length. */
 static tern_tensor *beside(tern_tensor *x, tern_tensor *gx)
 {
     return tern_sub(gx, tern_matmul(x, tern_matmul(t(x), gx)));
@@ -191,8 +193,8 @@ static tern_tensor *sum_of(tern_tensor *a, tern_tensor *b)
 /* With E_ij = S_j^2 - S_i^2, 1 on the diagonal:
  *   dA = U ((U^T dU - dU^T U) / E S + S (V^T dV - dV^T V) / E + diag(dS)) V^T
  *        + (1 - U U^T) dU S^-1 V^T + U S^-1 dV^T (1 - V V^T)
- * (Townsend 2016, "Differentiating the singular value decomposition"), of the first k columns
- * alone. */
+ * (Townsend 2016, "Differentiating the singular value decomposition"), for the first k columns
+ * only. */
 static tern_tensor *gradient(tern_tensor *u, tern_tensor *s, tern_tensor *vt, tern_tensor *du,
                              tern_tensor *ds, tern_tensor *dvt)
 {

@@ -4,7 +4,8 @@
 
 /* ---- cross products ------------------------------------------------------------------------ */
 
-/* Both have the same number of dims and size 3 along dim; the other dims broadcast. */
+/* Checks that x and y have the same number of dims and size 3 along dim; the other dims
+ * broadcast. */
 static tern_status check_cross(const tern_tensor *x, const tern_tensor *y, int dim)
 {
     if (x->ndim != y->ndim)
@@ -23,8 +24,8 @@ static tern_status check_cross(const tern_tensor *x, const tern_tensor *y, int d
                            y->ndim ? (long long)y->shape[at] : 1);
 }
 
-/* y_i = x_(i+1) y_(i+2) - x_(i+2) y_(i+1), indices modulo 3: shifted operands are rolled by -1
- * and -2. */
+/* y_i = x_(i+1) y_(i+2) - x_(i+2) y_(i+1), indices modulo 3: the operands are rolled by -1 and
+ * -2. */
 static tern_tensor *cross(tern_tensor *x, tern_tensor *y, int dim)
 {
     tern_shape one = TERN_DIMS(-1), two = TERN_DIMS(-2), along = TERN_DIMS(dim);
@@ -44,11 +45,11 @@ tern_tensor *tern_linalg_cross(tern_tensor *x, tern_tensor *y, int dim)
     tern_dtype dtype = tern_promote_types(x->dtype, y->dtype);
     if (tern_dtype_size(dtype) != 2)
         return cross(x, y, dim);
-    /* half precision rounds once, at the end */
+    /* half precision is computed in float32 and rounded once, at the end */
     return tern_to_dtype(cross(tern_to_dtype(x, TERN_F32), tern_to_dtype(y, TERN_F32), dim), dtype);
 }
 
-/* Without a dim, the first one of size 3. */
+/* Without a dim the product is along the first dim of size 3. */
 tern_tensor *tern_cross(tern_tensor *x, tern_tensor *y, tern_optional_int dim)
 {
     TERN_COMPOSED("cross", WIDEST, &x, &y);
@@ -78,8 +79,8 @@ tern_tensor *tern_dist(tern_tensor *x, tern_tensor *y, double p)
     return tern_norm(tern_sub(x, y), p);
 }
 
-/* Every slice along dim whose p-norm is above maxnorm is scaled by maxnorm / (norm + 1e-7), with
- * PyTorch's constant; the others are unchanged. */
+/* Scales each slice along dim whose p-norm exceeds maxnorm by maxnorm / (norm + 1e-7), with
+ * PyTorch's constant; other slices are unchanged. */
 tern_tensor *tern_renorm(tern_tensor *x, double p, int dim, double maxnorm)
 {
     TERN_COMPOSED("renorm", FLOAT32, &x);

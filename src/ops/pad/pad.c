@@ -10,11 +10,11 @@
 /* ---- constant ---------------------------------------------------------------------------- */
 
 typedef struct constant_attributes {
-    int64_t before[TERN_MAX_DIMS], after[TERN_MAX_DIMS]; /* negative ones crop */
+    int64_t before[TERN_MAX_DIMS], after[TERN_MAX_DIMS]; /* negative values crop */
     tern_scalar value;
 } constant_attributes;
 
-/* Each dim becomes before + size + after; negative padding crops. */
+/* The size of each dim is before + size + after; negative padding crops. */
 static tern_status constant_infer(tern_call *call)
 {
     const constant_attributes *at = call->attributes;
@@ -37,8 +37,8 @@ static tern_status constant_infer(tern_call *call)
     return tern_shape_numel(&r->shape, "tern_pad") < 0 ? tern_last_status() : TERN_OK;
 }
 
-/* y = value, then x is copied into the view of y that it covers. Where x covers all of y
- * (cropping only) the fill is left out. */
+/* Fills y with value, then copies x to its region of y. Where x covers all of y (cropping only) y
+ * is not filled. */
 static tern_status constant_forward(tern_call *call)
 {
     const constant_attributes *at = call->attributes;
@@ -79,8 +79,8 @@ static const tern_op constant_op = {
     .forward = constant_forward,
     .backward = constant_backward};
 
-/* The gradient is the same operation with all paddings negated, which crops what was added;
- * what was cropped gets 0. */
+/* The gradient is the same operation with all paddings negated, which crops the elements that
+ * padding added; cropped elements get 0. */
 static tern_status constant_backward(tern_gradient *g)
 {
     constant_attributes back = *(const constant_attributes *)g->attributes;
@@ -98,15 +98,15 @@ static tern_status constant_backward(tern_gradient *g)
 typedef struct edge_attributes {
     tern_pad_mode mode;
     int dim;
-    int64_t size, before, after; /* size: of x there */
+    int64_t size, before, after; /* size: of x along dim */
 } edge_attributes;
 
-/* A segment of the padded tensor, and where in x its elements come from. */
+/* A segment of the padded tensor, and the elements of x that it is read from. */
 typedef struct segment {
     int64_t to, from, length, step;
 } segment;
 
-/* y along the dim is x itself and a segment on either side, each read from x with a step: 0
+/* y along the dim consists of x and a segment on either side, each read from x with a step: 0
  * repeats the edge, -1 reflects (without repeating the edge), 1 wraps around. */
 static void segments_of(const edge_attributes *at, segment s[3])
 {
@@ -123,8 +123,8 @@ static void segments_of(const edge_attributes *at, segment s[3])
     }
 }
 
-/* A view of `length` elements of dim from start on, `step` apart; steps of 0 and -1 are
- * strides like any other. */
+/* Returns a view of `length` elements of dim from start on, `step` apart; steps of 0 and -1 become
+ * strides. */
 static tern_tensor *strided_part(const tern_tensor *x, int dim, int64_t start, int64_t length,
                                  int64_t step)
 {
@@ -148,8 +148,8 @@ static tern_status edge_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* y[i] = x[source(i)], three copies of strided views along one dim. Several dims are padded
- * one after the other, which makes the corners right by itself. */
+/* Computes y[i] = x[source(i)] by three copies of strided views along one dim. Several dims are
+ * padded one after the other, which makes the corners correct. */
 static tern_status edge_forward(tern_call *call)
 {
     const edge_attributes *at = call->attributes;
@@ -181,13 +181,13 @@ static tern_status edge_sum_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* dx[from + i step] += dy[to + i]. With step 0 the segment is first reduced to its sum, since
- * all of it came from one element. With step -1 dy is read backwards instead, since views are
- * written forwards. */
+/* dx[from + i step] += dy[to + i]. With step 0 the segment is first reduced to its sum, since all
+ * its elements were read from one. With step -1 dy is read backwards, since views are written
+ * forwards. */
 static tern_status add_segment(tern_tensor *dx, const tern_tensor *dy, int dim, const segment *s)
 {
     int64_t from = s->from, to_at = s->to, length = s->length, step = 1;
-    if (s->step < 0) { /* what is written to goes forwards, what is read backwards */
+    if (s->step < 0) { /* dx is written forwards, dy is read backwards */
         from -= length - 1;
         to_at += length - 1;
         step = -1;
@@ -200,8 +200,8 @@ static tern_status add_segment(tern_tensor *dx, const tern_tensor *dy, int dim, 
     return to && tern_add_(to, part) ? TERN_OK : tern_last_status();
 }
 
-/* The transpose of padding: dx = the part of dy that x was copied to, plus both segments added
- * where they came from. */
+/* The transpose of padding: dx = the part of dy that is the copy of x, plus both segments, each
+ * added to the elements that it was read from. */
 static tern_status edge_sum_forward(tern_call *call)
 {
     const edge_attributes *at = call->attributes;
@@ -238,7 +238,7 @@ static const tern_op edge_sum_op = {.name = "pad_backward",
                                     .forward = edge_sum_forward,
                                     .backward = edge_sum_backward};
 
-/* Padding is linear, so it and edge_sum are each other's gradients, to any order. */
+/* Padding is linear and edge_sum its transpose: each is the gradient of the other, to any order. */
 static tern_status edge_backward(tern_gradient *g)
 {
     g->din[0] = tern_apply(&edge_sum_op, g->dout, 1, g->attributes, sizeof(edge_attributes));
@@ -253,8 +253,8 @@ static tern_status edge_sum_backward(tern_gradient *g)
 
 /* ---- the public function ----------------------------------------------------------------- */
 
-/* Reflection needs padding below the size, since the edge is not repeated; circular padding goes
- * around at most once. Nothing can be repeated of an empty dim. */
+/* Checks sizes: reflection needs padding below the size, since the edge is not repeated; circular
+ * padding wraps around at most once. An empty dim cannot be padded. */
 static tern_status check_edges(const tern_tensor *x, const tern_shape *pad, tern_pad_mode mode)
 {
     const int dims = pad->ndim / 2;
@@ -287,8 +287,8 @@ static tern_status check_edges(const tern_tensor *x, const tern_shape *pad, tern
     return TERN_OK;
 }
 
-/* Negative padding takes elements off. Circular padding crops before it wraps around, the
- * other modes after they repeat, as in PyTorch. */
+/* Removes elements for negative padding. As in PyTorch, circular padding crops before it wraps
+ * around, the other modes crop after they pad. */
 static tern_tensor *crop(tern_tensor *x, int dim, int64_t before, int64_t after)
 {
     if (!x || (before >= 0 && after >= 0))
@@ -297,8 +297,8 @@ static tern_tensor *crop(tern_tensor *x, int dim, int64_t before, int64_t after)
     return tern_slice(x, dim, start, end, 1);
 }
 
-/* reflect, replicate and circular: one operation for each padded dim, from the last. The
- * result is never x itself or a view of it. */
+/* Pads by reflect, replicate or circular, with one operation for each padded dim, from the last.
+ * The result is never x itself or a view of it. */
 static tern_tensor *pad_edges(tern_tensor *x, const tern_shape *pad, tern_pad_mode mode)
 {
     int dims = pad->ndim / 2;
@@ -332,7 +332,7 @@ static tern_tensor *pad_edges(tern_tensor *x, const tern_shape *pad, tern_pad_mo
     return y == x || (y && y->storage == x->storage) ? tern_clone(y) : y;
 }
 
-/* `pad` holds pairs (before, after), the last dim's first. */
+/* `pad` holds pairs (before, after), beginning with the last dim. */
 tern_tensor *tern_pad(tern_tensor *x, tern_shape pad, const tern_pad_options *options)
 {
     TERN_NAMED_IN_ERRORS;

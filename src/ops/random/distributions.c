@@ -1,4 +1,4 @@
-/* distributions.c -- random numbers of distributions that tensors describe. */
+/* distributions.c -- random numbers whose distributions are given by tensors. */
 #include "device/device.h"
 #include "tensor/op.h"
 #include <math.h>
@@ -12,8 +12,8 @@ static tern_status check_real(const tern_tensor *x, const char *function)
     return tern_check_floating(function, x->dtype);
 }
 
-/* x without its history, half precision as float32: uniform numbers in half precision would be
- * too coarse. */
+/* Returns x detached, half precision as float32, as uniform numbers in half precision would be too
+ * coarse. */
 static tern_tensor *numbers_of(tern_tensor *x)
 {
     x = tern_detach(x);
@@ -22,7 +22,8 @@ static tern_tensor *numbers_of(tern_tensor *x)
 
 /* ---- bernoulli ----------------------------------------------------------------------------- */
 
-/* 1 where u < p for a uniform u in [0, 1), else 0: p = 0 is never 1, p = 1 always. */
+/* Returns 1 where u < p for a uniform u in [0, 1), else 0: never 1 for p = 0, always 1 for p =
+ * 1. */
 tern_tensor *tern_bernoulli(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
@@ -34,7 +35,7 @@ tern_tensor *tern_bernoulli(tern_tensor *x)
     return yes;
 }
 
-/* The same with one p for all elements. */
+/* Draws x with one p for all elements. */
 tern_tensor *tern_bernoulli_(tern_tensor *x, double p)
 {
     TERN_NAMED_IN_ERRORS;
@@ -57,7 +58,7 @@ static bool any_of(tern_tensor *bools)
     return bools && tern_item_int(tern_any(bools)) != 0;
 }
 
-/* Without replacement a row needs as many weights above 0 as are drawn of it. */
+/* Checks that each row has at least n weights above 0, for n draws without replacement. */
 static tern_status check_draws(tern_tensor *p, int64_t n)
 {
     const uint64_t failures = tern_failures();
@@ -71,8 +72,8 @@ static tern_status check_draws(tern_tensor *p, int64_t n)
                                   (long long)n, (long long)least);
 }
 
-/* Each row must be a distribution up to a factor: nothing negative, infinite or NaN in it, and
- * not only zeros. This reads a result on the host. */
+/* Checks that each row is a distribution up to a factor: no weight is negative, infinite or NaN,
+ * and not all are 0. The check reads a result on the host. */
 static tern_status check_weights(tern_tensor *p)
 {
     if (p->numel == 0)
@@ -93,8 +94,8 @@ static tern_status check_weights(tern_tensor *p)
                                               "(sum of probabilities <= 0)");
 }
 
-/* Without replacement: the indices of the n largest keys log p - log(-log u) are n draws (the
- * Gumbel-max trick; Efraimidis, Spirakis 2006). u is kept away from 0, whose logarithm is
+/* Draws without replacement: the indices of the n largest keys log p - log(-log u) are n draws (the
+ * Gumbel-max trick; Efraimidis, Spirakis 2006). u is clamped above 0, whose logarithm is
  * infinite. */
 static tern_tensor *draw_largest(tern_tensor *p, int64_t n)
 {
@@ -106,8 +107,8 @@ static tern_tensor *draw_largest(tern_tensor *p, int64_t n)
     return tern_topk(keys, n, -1, true, true, &largest) == TERN_OK ? largest.indices : NULL;
 }
 
-/* With replacement: inversion of the cumulative sums. A uniform part of the row's sum is
- * searched among them; rounding could find the index after the last one, hence the clamp. */
+/* Draws with replacement by inversion of the cumulative sums: a uniform fraction of the sum of the
+ * row is searched in them. Rounding could give the index after the last one, hence the clamp. */
 static tern_tensor *draw_by_inversion(tern_tensor *p, int64_t n)
 {
     tern_tensor *sums = tern_cumsum(p, -1);
@@ -119,8 +120,8 @@ static tern_tensor *draw_by_inversion(tern_tensor *p, int64_t n)
     return tern_clamp(places, 0, (double)(tern_size(p, -1) - 1));
 }
 
-/* num_samples indices for each row of weights (N, C) or (C). One draw is the same with and
- * without replacement, and is an argmax of the keys. */
+/* Returns num_samples indices for each row of weights (N, C) or (C). A single draw does not depend
+ * on replacement, and is an argmax of the keys. */
 tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacement)
 {
     TERN_NAMED_IN_ERRORS;
@@ -165,7 +166,7 @@ tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacem
 
 /* ---- normal, integers ---------------------------------------------------------------------- */
 
-/* mean + std z, z standard normal, after mean and std are broadcast. */
+/* Returns mean + std z with z standard normal, after mean and std are broadcast. */
 tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
 {
     TERN_NAMED_IN_ERRORS;
@@ -190,7 +191,7 @@ tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
     return x;
 }
 
-/* Uniform integers in [low, high). */
+/* Returns uniform integers in [low, high) with the shape of x. */
 tern_tensor *tern_randint_like(const tern_tensor *x, int64_t low, int64_t high)
 {
     TERN_NAMED_IN_ERRORS;

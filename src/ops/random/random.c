@@ -12,18 +12,20 @@
 
 /* ---- filling ----------------------------------------------------------------------------- */
 
-/* The distributions that a dense tensor is filled with. */
+/* The distributions of the kernels that fill a dense tensor. */
 enum { UNIFORM, NORMAL };
 static const tern_kernel_ref kernels[] = {{"random", "uniform"}, {"random", "normal"}};
 static const tern_kernel_ref integers_kernel = {"random", "integers"};
 
-/* Groups that n elements take: two elements of 64 bits are one group, or four smaller ones. */
+/* Returns the number of groups for n elements: a group makes two elements of 64 bits, or four
+ * smaller ones. */
 static int64_t groups_of(int64_t n, bool wide)
 {
     return wide ? n / 2 + n % 2 : n / 4 + (n % 4 != 0);
 }
 
-/* x = shift + scale v for a dense x, v uniform in [0, 1) or standard normal (Box, Muller 1958). */
+/* Computes x = shift + scale v for a dense x, with v uniform in [0, 1) or standard normal (Box,
+ * Muller 1958). */
 static tern_status fill(tern_tensor *x, const tern_kernel_ref *kernel, double shift, double scale)
 {
     tern_place *place = x->storage->place;
@@ -37,8 +39,8 @@ static tern_status fill(tern_tensor *x, const tern_kernel_ref *kernel, double sh
                        tern_arg_real(x->dtype, shift), tern_arg_real(x->dtype, scale));
 }
 
-/* low + uniform integers below span; span 0 stands for 2^64, and one above 2^32 takes 64 bits
- * for each element. */
+/* Fills x with low + uniform integers below span. A span of 0 stands for 2^64; a span above 2^32
+ * takes 64 random bits for each element. */
 static tern_status fill_integers(tern_tensor *x, int64_t low, uint64_t span)
 {
     tern_place *place = x->storage->place;
@@ -53,7 +55,8 @@ static tern_status fill_integers(tern_tensor *x, int64_t low, uint64_t span)
                        tern_arg_i64(low), tern_arg_u64(span));
 }
 
-/* A new tensor in the open scope; a given dtype must be floating point if that is wanted. */
+/* Returns a new tensor in the open scope, or NULL; with `floating` the dtype must be floating
+ * point. */
 static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                          bool floating, const char *function)
 {
@@ -66,7 +69,7 @@ static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, tern_place *
     return tern_scoped_from(tern_tensor_new(shape, dtype, place, function), function);
 }
 
-/* u or z as they are: shift 0, scale 1. */
+/* Returns x filled with u or z, without shift and scale, or NULL. */
 static tern_tensor *filled(tern_tensor *x, const tern_kernel_ref *kernel)
 {
     return x && fill(x, kernel, 0, 1) == TERN_OK ? x : NULL;
@@ -88,7 +91,7 @@ tern_tensor *tern_randn(tern_shape shape, tern_dtype dtype, const char *device)
     return filled(make(&shape, dtype, place, true, __func__), &kernels[NORMAL]);
 }
 
-/* New numbers with the shape, dtype and device of x. */
+/* Returns new random numbers with the shape, dtype and device of x. */
 static tern_tensor *like(const tern_tensor *x, const tern_kernel_ref *kernel, const char *function)
 {
     if (!x) {
@@ -125,7 +128,7 @@ static tern_status fill_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The kernel writes dense tensors: a view that is not gets a copy of one. */
+/* Fills a dense tensor by the kernel; a view that is not dense is copied from a dense tensor. */
 static tern_status fill_forward(tern_call *call)
 {
     const fill_attributes *at = call->attributes;
@@ -160,7 +163,7 @@ static tern_tensor *fill_in_place(const tern_op *op, tern_tensor *x, double shif
     return tern_apply_in_place(op, &x, 1, &at, sizeof at);
 }
 
-/* low + (high - low) u */
+/* x = low + (high - low) u */
 tern_tensor *tern_uniform_(tern_tensor *x, double low, double high)
 {
     if (!(low <= high) || isinf(low) || isinf(high))
@@ -171,7 +174,7 @@ tern_tensor *tern_uniform_(tern_tensor *x, double low, double high)
     return fill_in_place(&uniform_op, x, low, high - low);
 }
 
-/* mean + std z */
+/* x = mean + std z */
 tern_tensor *tern_normal_(tern_tensor *x, double mean, double std)
 {
     if (!(std >= 0))
@@ -182,18 +185,18 @@ tern_tensor *tern_normal_(tern_tensor *x, double mean, double std)
 
 /* ---- integers ---------------------------------------------------------------------------- */
 
-/* The integers that a dtype holds without gaps: up to 2^digits for floats, less one for
- * integers. */
+/* Sets the range of the integers that a dtype holds without gaps: up to 2^digits for floats, up to
+ * 2^digits - 1 for integers. */
 static void integer_range(tern_dtype dtype, int64_t *least, int64_t *most)
 {
-    int digits = tern_dtype_rows[dtype].digits; /* 64 of uint64, whose upper half no int64 names */
+    int digits = tern_dtype_rows[dtype].digits; /* 64 for uint64: its upper half exceeds int64 */
     int64_t power = digits < 63 ? (INT64_C(1) << digits) - 1 : INT64_MAX;
     bool has_sign = !tern_dtype_in(dtype, TERN_SET_UNSIGNED | TERN_SET_BOOLS);
     *most = tern_dtype_in(dtype, TERN_SET_FLOATS) ? power + 1 : power;
     *least = has_sign ? -power - 1 : 0;
 }
 
-/* Uniform in [low, high); both bounds must be numbers of the dtype. */
+/* Returns uniform integers in [low, high); the dtype must hold both bounds. */
 tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtype dtype,
                           const char *device)
 {
@@ -221,9 +224,9 @@ tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtyp
     return fill_integers(x, low, (uint64_t)high - (uint64_t)low) == TERN_OK ? x : NULL;
 }
 
-/* Fisher and Yates's shuffle: element i changes places with a random one of i..n-1. It runs on
- * the host with a key of 64 bits for each step from the device's generator: the order depends on
- * the seed alone, and the bias of the modulo is negligible. */
+/* Fisher and Yates's shuffle: swaps element i with a random one of i..n-1. It runs on the host with
+ * a key of 64 bits for each step from the device's generator: the order depends on the seed alone,
+ * and the bias of the modulo is negligible. */
 static void shuffle(int64_t *keys, int64_t *order, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -236,7 +239,7 @@ static void shuffle(int64_t *keys, int64_t *order, int64_t n)
     }
 }
 
-/* The keys are drawn on the device into the int64 tensor that takes the permutation afterwards. */
+/* The device draws the keys into the int64 tensor, which then holds the permutation. */
 tern_tensor *tern_randperm(int64_t n, tern_dtype dtype, const char *device)
 {
     tern_shape shape = {1, {n}};

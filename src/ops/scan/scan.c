@@ -1,7 +1,7 @@
-/* scan.c -- running sums, products and log-sums along a dim; cummax and cummin.
+/* scan.c -- cumulative sums, products and logsumexp along a dim; cummax and cummin.
  *
- * cumsum and cumprod are two cases of y[k] = a[k] y[k - 1] + b[k]. The gradient of such a scan is
- * another one that runs the other way, so that there is no division by what may be zero:
+ * cumsum and cumprod are two cases of y[k] = a[k] y[k - 1] + b[k]. The gradient of such a scan is a
+ * scan in the opposite direction, without a division, whose divisor might be zero:
  *   db[k] = dy[k] + a[k + 1] db[k + 1],   da[k] = db[k] y[k - 1]. */
 #include "ops/scan/scan.h"
 #include "tensor/tensor.h"
@@ -22,7 +22,7 @@ static tern_sides sides_of(const tern_tensor *x, int dim)
     return tern_sides_of(&shape, dim);
 }
 
-/* ---- the scan: inputs a, b, of which one may be missing ---------------------------------- */
+/* ---- the scan: inputs a and b, one of which may be NULL ------------------------------------ */
 
 static tern_status scan_infer(tern_call *call)
 {
@@ -32,14 +32,14 @@ static tern_status scan_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* y before the first element: the neutral one of the operation. */
+/* Returns y before the first element: the neutral element of the operation. */
 static double first_of(const scan_attributes *at)
 {
     return at->what == PRODUCT ? 1 : 0;
 }
 
-/* Rows, where elements of a slice are neighbours: a group for each, whose lanes take a run each.
- * Else a lane for each slice. */
+/* Where the elements of a slice are contiguous, a work group scans each slice, each lane a run of
+ * it. Otherwise one lane scans each slice. */
 static tern_status scan_forward(tern_call *call)
 {
     static const tern_kernel_ref rows = {"scan", "scan_rows"}, columns = {"scan", "scan_columns"};
@@ -61,7 +61,8 @@ static tern_status scan_forward(tern_call *call)
                        tern_arg_i32(at->what), tern_arg_i32(at->reverse));
 }
 
-/* x one step further along dim (back: towards the start), with value where nothing comes from. */
+/* Returns x shifted by one along dim (back: towards the start), with `value` in the freed
+ * elements. */
 static tern_tensor *shifted(tern_tensor *x, int dim, bool back, double value)
 {
     if (x && x->ndim == 0)
@@ -77,7 +78,7 @@ static tern_tensor *shifted(tern_tensor *x, int dim, bool back, double value)
 
 static tern_tensor *scan(tern_tensor *a, tern_tensor *b, int dim, int what, bool reverse);
 
-/* db is a scan the other way, with a one step further on; da = db y one step back. */
+/* db is a scan in the opposite direction with a shifted by one; da is db times y shifted by one. */
 static tern_status scan_backward(tern_gradient *g)
 {
     const scan_attributes *at = g->attributes;
@@ -90,7 +91,7 @@ static tern_status scan_backward(tern_gradient *g)
     return db && (!g->needs[0] || g->din[0]) ? TERN_OK : tern_last_status();
 }
 
-/* A sum needs nothing of its inputs; products and linear scans need a and y. */
+/* A sum saves nothing; products and linear scans save a and y. */
 static uint32_t scan_saves(const tern_call *call)
 {
     return call->in[0] ? TERN_SAVE_IN(0) | TERN_SAVE_OUT(0) : 0;
@@ -131,14 +132,16 @@ tern_tensor *tern_exclusive_cumprod(tern_tensor *x, int dim, bool reverse)
 
 /* ---- cumsum, cumprod --------------------------------------------------------------------- */
 
-/* Few long slices go side by side into dense rows, which a whole group of lanes can share. */
+/* Returns whether x should be transposed: few long slices then become dense rows, and a whole work
+ * group scans each row. */
 static bool transposes_well(const tern_tensor *x, int dim)
 {
     tern_sides s = sides_of(x, dim);
     return s.inner > 1 && s.outer * s.inner < MANY && s.n > MANY;
 }
 
-/* cumsum and cumprod of any type: half precision in float32 and integers in int64, as sums are. */
+/* cumsum and cumprod of any dtype: half precision is summed in float32 and integers in int64, as in
+ * sum. */
 static tern_tensor *running(tern_tensor *x, int dim, int what, const char *function)
 {
     int d;
@@ -175,7 +178,7 @@ tern_tensor *tern_cumprod(tern_tensor *x, int dim)
 
 /* ---- logcumsumexp ------------------------------------------------------------------------ */
 
-/* y[k] = log(e^y[k - 1] + e^x[k]), the larger of both taken out of the sum. */
+/* y[k] = log(e^y[k - 1] + e^x[k]), with the larger exponent factored out. */
 static tern_status log_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"scan", "scan_log_sum"};
@@ -189,7 +192,8 @@ static tern_status log_forward(tern_call *call)
                        tern_arg_i64(s.n), tern_arg_i64(s.inner));
 }
 
-/* e^(x[k] + log of the sum of e^(log dy[j] - y[j]) from k on), for the positive part of dy. */
+/* Returns e^(x[k] + log of the sum of e^(log dy[j] - y[j]) for j >= k), for the positive part of
+ * dy. */
 static tern_tensor *log_gradient(tern_tensor *x, tern_tensor *y, tern_tensor *dy, int dim)
 {
     tern_shape dims = TERN_SHAPE(dim);
@@ -198,9 +202,9 @@ static tern_tensor *log_gradient(tern_tensor *x, tern_tensor *y, tern_tensor *dy
     return tern_exp(tern_add(sum, x));
 }
 
-/* dx[k] = e^x[k] times the sum of dy[j] e^-y[j] from k on, in logarithms, for dy > 0 and dy < 0. To
- * be differentiated again, where dy may be 0: dx[k] = e^(x[k] - y[k]) t[k], with t[k] = dy[k] +
- * e^(y[k] - y[k + 1]) t[k + 1]. Neither overflows. */
+/* dx[k] = e^x[k] times the sum of dy[j] e^-y[j] for j >= k, computed in logarithms, separately for
+ * dy > 0 and dy < 0. If the gradient is itself recorded, where dy may be 0: dx[k] = e^(x[k] - y[k])
+ * t[k], with t[k] = dy[k] + e^(y[k] - y[k + 1]) t[k + 1]. Neither form overflows. */
 static tern_status log_backward(tern_gradient *g)
 {
     const scan_attributes *at = g->attributes;
@@ -239,7 +243,7 @@ tern_tensor *tern_logcumsumexp(tern_tensor *x, int dim)
     return tern_to_dtype(tern_apply(&logcumsumexp_op, &x, 1, &at, sizeof at), dtype);
 }
 
-/* ---- cummax, cummin: places, and the values that stand there ----------------------------- */
+/* ---- cummax, cummin: indices, and the values at them -------------------------------------- */
 
 enum { LARGEST = 0, SMALLEST = -1 }; /* the bits that scan.cl flips */
 
@@ -274,7 +278,7 @@ static const tern_op cummin_op = {.name = "cummin",
                                   .infer = extremum_infer,
                                   .forward = extremum_forward};
 
-/* The places by a kernel; the values, which have the gradient, are gathered from x by them. */
+/* The kernel computes the indices; the values, which have a gradient, are gathered from x. */
 static tern_status running_extremum(const tern_op *op, tern_tensor *x, int dim,
                                     tern_values_indices *out, const char *function)
 {
