@@ -1,8 +1,9 @@
-/* aggregation.c -- sums, means and extremes of values that a program has already. */
+/* aggregation.c -- sums, means and extremes of values that the program computes itself. */
 #include "metrics/metric.h"
 #include <math.h>
 
-/* value in floating point with NaN as `otherwise`, and whether each is no NaN. */
+/* Returns value in floating point with NaN replaced by `otherwise`, and sets *there to whether each
+ * element is not NaN. */
 static tern_tensor *without_nan(tern_tensor *value, double otherwise, tern_tensor **there)
 {
     value = tern_metric_real(value);
@@ -20,7 +21,7 @@ static tern_status no_weights(const tern_metric *self, const tern_tensor *weight
                      self->kind->name);
 }
 
-/* The weighted sum of what is no NaN, and the sum of its weights. */
+/* Computes the weighted sum of all elements that are not NaN, and the sum of their weights. */
 static void weigh(tern_tensor *value, tern_tensor *weight, tern_tensor **sum, tern_tensor **weights)
 {
     tern_tensor *there, *weight_there;
@@ -86,8 +87,9 @@ AGGREGATE(min, "min_value", TERN_METRIC_MIN, (double)INFINITY, tern_min)
 
 /* ---- the mean over the last updates ---------------------------------------------------------- */
 
-/* A ring of sums and of their weights: the newest is put in place of the oldest, which is found by
- * turning the ring. So that nothing depends on a number of the host's, which would not be saved. */
+/* Returns a ring of sums, or of their weights, in which `newest` replaces the oldest entry; the
+ * ring is rolled so that the oldest entry has a fixed place. An index on the host would not be
+ * saved with the state. */
 static tern_tensor *rolled(tern_tensor *ring, tern_tensor *newest)
 {
     int64_t n = tern_numel(ring);

@@ -1,4 +1,4 @@
-/* calibration_error.c -- how far confidence and accuracy are apart (Naeini et al. 2015). */
+/* calibration_error.c -- the difference of confidence and accuracy (Naeini et al. 2015). */
 #include "metrics/metric.h"
 
 enum { COUNT_STATE, CONFIDENCE, RIGHT };

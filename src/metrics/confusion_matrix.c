@@ -1,7 +1,9 @@
-/* confusion_matrix.c -- the confusion matrix, and intersection over union, which is made of it. */
+/* confusion_matrix.c -- the confusion matrix, and intersection over union, which is computed from
+ * it. */
 #include "metrics/metric.h"
 
-/* Counts of the places t * n + p. A class outside of the matrix has a place outside of it too. */
+/* Returns the index t * n + p of each prediction p and target t. A class outside of the matrix has
+ * an index outside of it. */
 static tern_tensor *places(tern_tensor *p, tern_tensor *t, int64_t n)
 {
     tern_tensor *low = tern_minimum(p, t), *high = tern_maximum(p, t);
@@ -106,7 +108,7 @@ static tern_tensor *cell(tern_tensor *matrices, int64_t row, int64_t column)
     return tern_select(tern_select(matrices, -2, row), -1, column);
 }
 
-/* 1 for each class that the mean is over. */
+/* Returns 1 for each class that the mean includes, else 0. */
 static tern_tensor *counted_classes(const tern_metric *self, tern_tensor *matrix,
                                     tern_tensor *score)
 {

@@ -1,12 +1,13 @@
 /* curves.c -- areas under curves over a threshold: ROC, and precision over recall.
  *
- * A curve is tp and fp, the true and false positives when the threshold falls from above the
- * highest score to the lowest: with all predictions kept, at every score that there is; else at the
- * thresholds 0 .. 1, from histograms of the scores of positives and of negatives. */
+ * A curve is tp and fp, the numbers of true and false positives, as the threshold falls from above
+ * the highest score to the lowest. If all predictions are kept, every score is a threshold;
+ * otherwise the thresholds are 0 .. 1, and histograms of the scores of positives and of negatives
+ * are kept. */
 #include "metrics/metric.h"
 #include <math.h>
 
-/* True and false positives, int64 (k), as the threshold falls. */
+/* Numbers of true and false positives, int64 (k), as the threshold falls. */
 typedef struct curve {
     tern_tensor *tp, *fp;
 } curve;
@@ -15,7 +16,7 @@ typedef enum area { UNDER_ROC, UNDER_PRECISION } area;
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
-/* Scores (N, n) and targets: (N) of classes, or (N, n) of labels. */
+/* Flattens scores to (N, n) and targets to (N) for classes, or (N, n) for labels. */
 static tern_status flatten(const tern_metric *self, tern_tensor **preds, tern_tensor **target)
 {
     tern_tensor *p = *preds, *t = *target;
@@ -66,7 +67,7 @@ static tern_status keep_all(tern_metric *self, tern_tensor *preds, tern_tensor *
     return TERN_OK;
 }
 
-/* Whether each (N, n) is of the class, or has the label, and whether it counts. */
+/* Sets for each (N, n) whether the target is the class, or has the label, and whether it counts. */
 static void positives(const tern_metric *self, tern_tensor *target, tern_tensor **is,
                       tern_tensor **counts)
 {
@@ -82,7 +83,8 @@ static void positives(const tern_metric *self, tern_tensor *target, tern_tensor 
     }
 }
 
-/* Histograms over the thresholds: bin k counts the scores from threshold k - 1 to below k. */
+/* Computes histograms over the thresholds: bin k counts the scores from threshold k - 1 to below
+ * k. */
 static tern_status count_bins(tern_metric *self, tern_tensor *preds, tern_tensor *target,
                               tern_tensor *out[METRIC_STATES])
 {
@@ -108,7 +110,7 @@ static tern_status count_bins(tern_metric *self, tern_tensor *preds, tern_tensor
 
 /* ---- curves and their areas ------------------------------------------------------------------ */
 
-/* Of scores (N) and whether each is positive (N), bool. */
+/* Returns the curve of scores (N) and `is` (N), bool, whether each is a positive. */
 static curve exact_curve(tern_tensor *scores, tern_tensor *is)
 {
     tern_values_indices sorted = {NULL, NULL};
@@ -117,7 +119,7 @@ static curve exact_curve(tern_tensor *scores, tern_tensor *is)
     int64_t n = tern_numel(scores);
     tern_tensor *tp =
         tern_cumsum(tern_to_dtype(tern_index_select(is, 0, sorted.indices), TERN_I64), 0);
-    /* of equal scores the last one */
+    /* only the last of equal scores is a threshold */
     tern_tensor *last = tern_ones(TERN_SHAPE(1), TERN_BOOL, tern_device(scores));
     if (n > 1) {
         tern_tensor *step = tern_ne(tern_narrow(sorted.values, 0, 1, n - 1),
@@ -129,7 +131,7 @@ static curve exact_curve(tern_tensor *scores, tern_tensor *is)
     return (curve){tp, tern_sub(tern_add_scalar(at, TERN_SCALAR(1)), tp)};
 }
 
-/* Of histograms (bins): what lies at or above each threshold. */
+/* Returns the curve from histograms (bins): the counts at or above each threshold. */
 static curve binned_curve(tern_tensor *of_is, tern_tensor *of_not)
 {
     int64_t thresholds = tern_numel(of_is) - 1;
@@ -138,7 +140,7 @@ static curve binned_curve(tern_tensor *of_is, tern_tensor *of_not)
     return (curve){tern_narrow(tp, 0, 0, thresholds), tern_narrow(fp, 0, 0, thresholds)};
 }
 
-/* x behind a zero. */
+/* Returns a zero followed by x. */
 static tern_tensor *from_zero(tern_tensor *x)
 {
     return tern_cat((tern_tensor *[]){tern_zeros_like(tern_narrow(x, 0, 0, 1)), x}, 2, 0);
@@ -160,14 +162,14 @@ static tern_tensor *area_under(const tern_metric *self, curve c)
         return tern_trapezoid(tp, fp, 1, 0);
     }
     tern_tensor *precision = tern_metric_divide(c.tp, tern_add(c.tp, c.fp), 0);
-    /* without positives the recall is taken as 1 where all scores are known */
+    /* without positives the recall is 1 if all scores are kept, else 0 */
     tern_tensor *recall = from_zero(rate(c.tp, exact ? 1 : 0));
     return tern_sum(tern_mul(tern_diff(recall, 1, 0, NULL, NULL), precision));
 }
 
 /* ---- averages -------------------------------------------------------------------------------- */
 
-/* What counts, of scores and marks. */
+/* Returns the elements of x that count. */
 static tern_tensor *chosen(tern_tensor *x, tern_tensor *counted)
 {
     return tern_masked_select(x, tern_ne_scalar(counted, TERN_SCALAR(0)));
@@ -200,7 +202,7 @@ static curve curve_of_all(const tern_metric *self, tern_tensor *const states[])
                        chosen(tern_eq_scalar(states[1], TERN_SCALAR(1)), counted));
 }
 
-/* How often each class is the target, float32 (n). */
+/* Returns the number of targets of each class, float32 (n). */
 static tern_tensor *supports(const tern_metric *self, tern_tensor *const states[])
 {
     tern_tensor *is, *counts;

@@ -1,4 +1,4 @@
-/* early_stopping.c -- when a training is good enough, or gets no better. */
+/* early_stopping.c -- stops training when a value is good enough, or no longer improves. */
 #include "metrics/metric.h"
 #include "base/memory.h"
 #include <math.h>
@@ -24,7 +24,7 @@ tern_early_stopping *tern_early_stopping_new(const tern_early_stopping_options *
     return self;
 }
 
-/* a is better than b, by more than delta. */
+/* Returns whether a is better than b by more than delta. */
 static bool is_better(const tern_early_stopping *self, double a, double b, double delta)
 {
     return self->options.maximize ? a > b + delta : a < b - delta;

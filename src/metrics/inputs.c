@@ -1,4 +1,4 @@
-/* inputs.c -- what kinds of metrics share: checks of their arguments and inputs, and counting. */
+/* inputs.c -- functions shared by metrics: checks of arguments and inputs, and counts. */
 #include "metrics/metric.h"
 #include "base/text.h"
 
@@ -84,8 +84,8 @@ tern_status tern_metric_same_shape(const tern_metric *self, const tern_tensor *p
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
-/* The class that was predicted for each target: of k > 1 candidates the target if it is one, else
- * the first. preds (N, C, ...) of scores, or (N, ...) of classes. */
+/* Returns the predicted class for each target: with k > 1 candidates the target if it is among
+ * them, else the first. preds is (N, C, ...) of scores, or (N, ...) of classes. */
 static tern_tensor *predicted(const tern_metric *self, tern_tensor *preds, tern_tensor *target)
 {
     if (tern_dim(preds) == tern_dim(target))

@@ -1,9 +1,9 @@
-/* metric.c -- metrics: gathering, computing, saving and merging their states. */
+/* metric.c -- updates, computes, saves and merges the states of metrics. */
 #include "metrics/metric.h"
 #include "base/memory.h"
 #include <string.h>
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- construction ---------------------------------------------------------------------------- */
 
 tern_metric *tern_metric_new(const tern_metric_kind *kind)
 {
@@ -71,7 +71,7 @@ tern_metric *tern_metric_with_list(tern_metric *m, const char *name)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-/* Room for another piece. */
+/* Grows the list of pieces for one more. */
 static tern_status reserve(tern_metric_state *s)
 {
     if (s->count < s->capacity)
@@ -85,15 +85,15 @@ static tern_status reserve(tern_metric_state *s)
     return TERN_OK;
 }
 
-/* x in place of the state's value. */
+/* Replaces the value of the state by x. */
 static void put(tern_metric_state *s, tern_tensor *x)
 {
     tern_release(s->value);
     s->value = tern_keep(x);
 }
 
-/* The state as one tensor, which the metric keeps: the pieces of a list become one. *out is NULL
- * for an empty list. */
+/* Sets *out to the state as one tensor, owned by the metric, after concatenating the pieces of a
+ * list, or to NULL for an empty list. */
 static tern_status whole(tern_metric_state *s, tern_tensor **out)
 {
     *out = s->value;
@@ -114,7 +114,7 @@ static tern_status whole(tern_metric_state *s, tern_tensor **out)
     return TERN_OK;
 }
 
-/* All states on a device; nothing moves if one of them can't. */
+/* Moves all states to a device; if one cannot be moved, none is. */
 static tern_status move(tern_metric *m, const char *device)
 {
     tern_tensor *moved[METRIC_STATES] = {NULL};
@@ -137,7 +137,8 @@ static tern_status move(tern_metric *m, const char *device)
     return TERN_OK;
 }
 
-/* Whether some state is elsewhere; devices are compared by their names, which are unique. */
+/* Returns whether a state is on another device. Devices are compared by their names, which are
+ * unique. */
 static bool is_elsewhere(const tern_metric *m, const char *device)
 {
     for (int i = 0; i < m->n_states; i++) {
@@ -177,9 +178,10 @@ tern_status tern_metric_reset(tern_metric *m)
     return TERN_OK;
 }
 
-/* ---- gathering ------------------------------------------------------------------------------- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
-/* An increment as the state takes it: a state becomes float64 with its first float64 input. */
+/* Returns an increment in the dtype of the state; the state becomes float64 with its first float64
+ * input. */
 static tern_tensor *fit(tern_metric_state *s, tern_tensor *x)
 {
     tern_dtype dtype = tern_dtype_of(s->value);
@@ -210,7 +212,7 @@ static tern_tensor *join(tern_metric_state *s, tern_tensor *x)
     return tern_add_(s->value, x);
 }
 
-/* Join increments, all of which are there, to the states. */
+/* Adds increments to the states; all of them are non-NULL or their state is left unchanged. */
 static tern_status gather(tern_metric *m, tern_tensor *increments[METRIC_STATES])
 {
     uint64_t failures = tern_failures();

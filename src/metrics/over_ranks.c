@@ -1,11 +1,11 @@
-/* over_ranks.c -- metrics of what all ranks have seen: a copy of the metric with the states of
- * all. */
+/* over_ranks.c -- metrics over all ranks, computed by a copy of the metric with the states of all
+ * ranks. */
 #include "metrics/metric.h"
 #include <string.h>
 #include <tern/dist/metrics.h>
 
-/* What ranks must know of each other's state: dtype, and of predictions that are kept the shape;
- * ndim 0 for none. */
+/* The data that ranks exchange about each state: dtype, and the shape of kept predictions, with
+ * ndim 0 if there are none. */
 enum { DTYPE, NDIM, DIMS, FACTS = DIMS + TERN_MAX_DIMS };
 
 static tern_status gather_facts(tern_metric_state *s, const tern_dist_options *o, int64_t *all)
@@ -23,7 +23,7 @@ static tern_status gather_facts(tern_metric_state *s, const tern_dist_options *o
     return tern_copy_to_host(heard, all, sizeof *all * FACTS * (size_t)ranks);
 }
 
-/* A sum, or a greatest or smallest number; float64 where it is that on any rank. */
+/* Reduces a state by sum, maximum or minimum, in float64 if it is float64 on any rank. */
 static tern_status reduce(tern_metric_state *s, const tern_dist_options *o, const int64_t *all)
 {
     static const tern_dist_op ops[] = {[TERN_METRIC_SUM] = TERN_DIST_SUM,
@@ -43,7 +43,7 @@ static tern_status reduce(tern_metric_state *s, const tern_dist_options *o, cons
     return TERN_OK;
 }
 
-/* Rows of all ranks, one behind the other; each sends as many as who has most. */
+/* Concatenates the rows of all ranks; each rank sends as many rows as the rank that has most. */
 static tern_status gather(tern_metric_state *s, const tern_dist_options *o, const int64_t *all,
                           tern_tensor **piece)
 {
@@ -78,7 +78,7 @@ static tern_status gather(tern_metric_state *s, const tern_dist_options *o, cons
     return tern_failed_since(failures);
 }
 
-/* The copy's states are the scope's, or still the metric's own. */
+/* Sets the states of the copy to tensors of the scope, or leaves those of the metric. */
 static tern_status sync(tern_metric *copy, const tern_dist_options *o,
                         tern_tensor *pieces[METRIC_STATES])
 {
@@ -111,7 +111,7 @@ tern_tensor *tern_dist_metric_compute(tern_metric *m, const tern_dist_options *o
         return tern_metric_compute(m);
     o.work = NULL;
     o.label = o.label ? o.label : m->kind->name;
-    if (tern_metric_each_state(m, nothing, NULL) != TERN_OK) /* pieces become one */
+    if (tern_metric_each_state(m, nothing, NULL) != TERN_OK) /* concatenates pieces */
         return NULL;
     tern_metric copy = *m;
     TERN_SCOPE {

@@ -1,4 +1,4 @@
-/* regression.c -- errors of numbers: mean squared and absolute error, R2, cosine similarity. */
+/* regression.c -- regression metrics: mean squared and absolute error, R2, cosine similarity. */
 #include "metrics/metric.h"
 
 static tern_status check(const tern_metric *self, tern_tensor **preds, tern_tensor **target)
@@ -73,7 +73,8 @@ tern_metric *tern_metrics_mean_absolute_error(int64_t num_outputs)
 
 /* ---- R2 -------------------------------------------------------------------------------------- */
 
-/* Outputs are known with the first batch: the states are lists with a row for each batch. */
+/* The number of outputs is known only with the first batch: the states are lists with a row for
+ * each batch. */
 static tern_status update_r2(tern_metric *self, tern_tensor *preds, tern_tensor *target,
                              tern_tensor *out[METRIC_STATES])
 {
@@ -109,7 +110,7 @@ static tern_tensor *compute_r2(const tern_metric *self, tern_tensor *const state
     tern_tensor *rss = tern_sum_dim(states[2], TERN_DIMS(0), false);
     tern_tensor *tss =
         tern_sub(squares, tern_div_scalar(tern_square(sum), TERN_SCALAR((double)samples)));
-    /* 1 without a residual, 0 with one where the targets do not vary */
+    /* 1 without a residual; 0 with a residual if the targets do not vary */
     tern_tensor *residual = tern_gt_scalar(tern_abs(rss), TERN_SCALAR(1e-4));
     tern_tensor *varies = tern_gt_scalar(tern_abs(tss), TERN_SCALAR(1e-4));
     tern_tensor *score = tern_rsub_scalar(tern_div(rss, tss), TERN_SCALAR(1));

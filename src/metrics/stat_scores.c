@@ -1,13 +1,15 @@
-/* stat_scores.c -- metrics of true and false positives and negatives: accuracy, precision, recall,
- * specificity, F-beta.
+/* stat_scores.c -- metrics from true and false positives and negatives: accuracy, precision,
+ * recall, specificity, F-beta.
  *
- * Each is num . counts / den . counts, with counts = (tp, fp, tn, fn) of a class or of all. */
+ * Each is num . counts / den . counts, with counts = (tp, fp, tn, fn) of a class or of all
+ * classes. */
 #include "metrics/metric.h"
 
 enum { TP, FP, TN, FN, COUNTS };
 typedef enum numerator { OF_POSITIVES, OF_OTHERS } numerator;
 
-/* The value of the k-th count with numbers[0..3] or, as den, numbers[4..7]. */
+/* Returns the sum of the counts with weights numbers[0..3], or for the denominator
+ * numbers[4..7]. */
 static tern_tensor *weighted(tern_tensor *const counts[], const double weights[COUNTS])
 {
     tern_tensor *sum = NULL;
@@ -35,9 +37,9 @@ static tern_tensor *compute(const tern_metric *self, tern_tensor *const states[M
         return score;
     tern_tensor *positives = tern_add(counts[TP], counts[FN]), *weights = positives;
     if (self->average == TERN_AVERAGE_MACRO) {
-        /* A class that neither occurs nor is predicted does not count, every label does. Of several
-         * candidates a class that does not occur is left out by accuracy, precision and recall, in
-         * torchmetrics as here. */
+        /* A class that neither occurs nor is predicted does not count, but every label does. With
+         * top_k > 1 accuracy, precision and recall leave out a class that does not occur, as in
+         * torchmetrics. */
         bool leaves_out = self->top_k > 1 && self->mode == OF_POSITIVES;
         tern_tensor *seen = leaves_out ? positives : tern_add(positives, counts[FP]);
         weights = self->task == TERN_TASK_MULTILABEL ? tern_ones_like(score)
@@ -76,7 +78,7 @@ static tern_status update_classes(tern_metric *self, tern_tensor *preds, tern_te
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* How often both hold, over all dims but that of the labels. */
+/* Returns how often both a and b are true, over all dims but the labels. */
 static tern_tensor *both(const tern_metric *self, tern_tensor *a, tern_tensor *b)
 {
     tern_tensor *x = tern_to_dtype(tern_logical_and(a, b), TERN_I64);

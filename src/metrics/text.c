@@ -63,7 +63,7 @@ typedef struct word {
     size_t length;
 } word;
 
-/* The words of a text, and its n-grams: places where n words begin, sorted by these. */
+/* The words of a text, and its n-grams: pointers to their first words, sorted. */
 typedef struct words {
     word *words;
     const word **grams;
@@ -113,7 +113,7 @@ static int compare_words(const word *a, const word *b, int64_t n)
     return 0;
 }
 
-/* qsort's comparison knows its n from the type: one function for each. */
+/* qsort's comparison has no argument for n: one function for each n. */
 #define COMPARE(n)                                                                                 \
     static int compare_##n(const void *a, const void *b)                                           \
     {                                                                                              \
@@ -125,7 +125,7 @@ COMPARE(1) COMPARE(2) COMPARE(3) COMPARE(4) COMPARE(5) COMPARE(6) COMPARE(7) COM
     static int (*const comparisons[MOST_N_GRAM])(const void *, const void *) = {
         compare_1, compare_2, compare_3, compare_4, compare_5, compare_6, compare_7, compare_8};
 
-/* The number of n-grams of w, which are sorted then. */
+/* Returns the number of n-grams of w, after sorting them. */
 static int64_t sort_grams(words *w, int64_t n)
 {
     int64_t count = w->count >= n ? w->count - n + 1 : 0;
@@ -136,7 +136,7 @@ static int64_t sort_grams(words *w, int64_t n)
     return count;
 }
 
-/* How many of the sorted n-grams equal `gram`, from *at on, which goes past them. */
+/* Returns the number of sorted n-grams from *at on that equal `gram`, and moves *at past them. */
 static int64_t count_equal(const words *w, int64_t count, int64_t n, const word *gram, int64_t *at)
 {
     int64_t found = 0;
@@ -147,8 +147,8 @@ static int64_t count_equal(const words *w, int64_t count, int64_t n, const word 
     return found;
 }
 
-/* Adds the n-grams that pred shares with its references: each as often as in the reference that has
- * it most often. */
+/* Adds the n-grams that pred shares with its references, each as often as in the reference that has
+ * most of it. */
 static void add_matches(words *pred, words *targets, int64_t n_targets, int64_t n, int64_t *at,
                         double *numerator, double *denominator)
 {
@@ -167,7 +167,8 @@ static void add_matches(words *pred, words *targets, int64_t n_targets, int64_t 
     }
 }
 
-/* The length nearest to that of pred, of equally near ones the first. */
+/* Returns the length of the reference that is nearest to that of pred, the first of equally near
+ * ones. */
 static int64_t nearest_length(const words *pred, const words *targets, int64_t n_targets)
 {
     int64_t nearest = targets[0].count;
@@ -211,7 +212,7 @@ tern_status tern_metric_update_text(tern_metric *m, const char *const *preds,
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_metric_update_text: %s takes tensors, by tern_metric_update",
                          m->kind->name);
-    /* into sums of its own first: a text that can't be read changes nothing */
+    /* Separate sums first, so that a text that cannot be read changes nothing. */
     double gathered[2 + 2 * MOST_N_GRAM] = {0};
     double *sums[METRIC_STATES] = {gathered, gathered + 1, gathered + 2,
                                    gathered + 2 + MOST_N_GRAM};

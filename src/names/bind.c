@@ -1,4 +1,4 @@
-/* bind.c -- brings the values of a call to what its operation takes. */
+/* bind.c -- converts the values of a call to the arguments of its operation. */
 #include "names/rows.h"
 #include "base/os.h"
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a value is called in messages. */
+/* Returns the type name of a value for messages. */
 static const char *kind_of(const tern_value *value)
 {
     static const char *const names[] = {"None",  "Tensor",  "Tensor[]", "",
@@ -23,7 +23,7 @@ static bool has_scalar(const tern_value *value, tern_scalar_kind kind)
     return value->kind == TERN_VALUE_SCALAR && value->as.scalar.kind == kind;
 }
 
-/* What a parameter is called. */
+/* The type names of parameters for messages. */
 static const char *const wanted[] = {
     [TERN_PARAMETER_TENSOR] = "Tensor", [TERN_PARAMETER_TENSORS] = "tuple of Tensors",
     [TERN_PARAMETER_INT] = "int",       [TERN_PARAMETER_INTS] = "tuple of ints",
@@ -32,7 +32,7 @@ static const char *const wanted[] = {
     [TERN_PARAMETER_TEXT] = "str",      [TERN_PARAMETER_DTYPE] = "ScalarType",
 };
 
-/* A list of integers; one number stands for a list, and fills a list of fixed length. */
+/* Binds a list of integers; one number stands for a list, and is repeated to a fixed length. */
 static bool bind_ints(const tern_parameter *p, const tern_value *value, names_argument *a)
 {
     if (value->kind == TERN_VALUE_INTS) {
@@ -74,11 +74,11 @@ static bool bind_tensors(const tern_value *value, names_argument *a)
 {
     a->tensors = value->as.tensors;
     a->count = value->count;
-    /* An empty list of any kind is an empty list. */
+    /* An empty list of integers also is an empty list of tensors. */
     return value->kind == TERN_VALUE_TENSORS || (value->kind == TERN_VALUE_INTS && a->count == 0);
 }
 
-/* Whether the value fits the parameter; a is filled. */
+/* Returns whether the value fits the parameter, and fills a. */
 static bool bind_value(const tern_parameter *p, const tern_value *value, names_argument *a)
 {
     memset(a, 0, sizeof *a);
@@ -117,7 +117,7 @@ static bool bind_value(const tern_parameter *p, const tern_value *value, names_a
     return false;
 }
 
-/* "0,1]" into list; returns how many there are. */
+/* Reads "0,1]" into list and returns the number of entries. */
 static int read_list(const char *text, int64_t *list)
 {
     int n = 0;
@@ -129,7 +129,7 @@ static int read_list(const char *text, int64_t *list)
     return n;
 }
 
-/* The default of p: None, True, a number, a list of up to four numbers, or a text. */
+/* Fills a with the default of p: None, True, a number, a list of up to four numbers, or a text. */
 static void bind_default(const tern_parameter *p, names_argument *a)
 {
     const char *text = p->value;
@@ -158,7 +158,8 @@ static void bind_default(const tern_parameter *p, names_argument *a)
     }
 }
 
-/* Where the value goes: by its name, or by its position among those without one. */
+/* Returns the index of the parameter of a value: by its name, or by its position among values
+ * without a name. */
 static int place_of(const tern_parameter *parameters, int count, const tern_value *value,
                     int position)
 {
@@ -169,7 +170,7 @@ static int place_of(const tern_parameter *parameters, int count, const tern_valu
     return -1;
 }
 
-/* What an operation takes, as its signature says. */
+/* The parameters of an operation, read from its signature text. */
 typedef struct signature {
     const tern_named_op *op;
     int count;
@@ -193,7 +194,7 @@ static signature *read_signature(const tern_named_op *op)
     return s;
 }
 
-/* Each signature is read once, and kept for as long as the process lives. NULL without memory. */
+/* Returns the signature of op, which is read once and never freed, or NULL if out of memory. */
 static const signature *signature_of(const tern_named_op *op)
 {
     for (size_t i = (uintptr_t)op / sizeof *op;; i++) {
@@ -206,7 +207,7 @@ static const signature *signature_of(const tern_named_op *op)
         signature *read = read_signature(op);
         if (!read || atomic_compare_exchange_strong(slot, &s, read))
             return read;
-        free(read); /* another thread was faster */
+        free(read); /* another thread has set the slot */
         if (s->op == op)
             return s;
     }

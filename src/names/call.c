@@ -1,4 +1,4 @@
-/* call.c -- finding operations by name, and calling them. */
+/* call.c -- finds operations by name, and calls them. */
 #include "names/rows.h"
 #include <limits.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ const tern_named_op *tern_named_op_at(int i)
     return NULL;
 }
 
-/* Returns the first row with that name from row i on; NULL: none has it. */
+/* Returns the first row with that name from row i on, or NULL. */
 static const tern_named_op *find(int i, const char *name)
 {
     const tern_named_op *op;

@@ -1,10 +1,11 @@
 /* create.c -- names of create.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
 
-/* The dtype of argument i, or that of the first one. */
+/* The dtype of argument i if given, else the dtype of the first argument. */
 #define DTYPE_LIKE(i) (a[i].given ? a[i].dtype : tern_dtype_of(T(0)))
 
-/* start and end, at i and i + 1, of which one at least is a tensor: what they are is read. */
+/* Reads start and end, arguments i and i + 1, of which at least one is a tensor, whose value is
+ * read. */
 static bool read_ends(const names_argument *a, int i, const char *name, double *start, double *end)
 {
     int dims[2] = {T(i) ? tern_dim(T(i)) : 0, T(i + 1) ? tern_dim(T(i + 1)) : 0};

@@ -8,7 +8,7 @@ static tern_tensor *clamp(tern_tensor *x, const names_argument *low, const names
                       high->given ? tern_scalar_to_real(high->scalar) : INFINITY);
 }
 
-/* A value that is a tensor of its own is one that has a gradient. */
+/* Fills by where, so that a value given as a tensor gets a gradient. */
 static tern_tensor *masked_fill(tern_tensor *x, tern_tensor *mask, tern_tensor *value)
 {
     if (tern_dim(value) != 0)
@@ -19,7 +19,7 @@ static tern_tensor *masked_fill(tern_tensor *x, tern_tensor *mask, tern_tensor *
     return tern_where(mask, tern_to_dtype(value, tern_dtype_of(x)), x);
 }
 
-/* alpha x for x + alpha y and its like, in the type that x and y have together. */
+/* Returns alpha x in the promoted dtype of x and y, for x + alpha y and similar operations. */
 static tern_tensor *scaled(tern_tensor *x, tern_tensor *y, tern_scalar alpha)
 {
     if (!x || !y)

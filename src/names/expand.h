@@ -1,5 +1,5 @@
-/* expand.h -- makes functions and a table of a family's rows; see rows.h. A file may include it
- * several times, where the ids of its families differ. */
+/* expand.h -- expands the rows of a family to functions and a table; see rows.h. A file may include
+ * it several times if the ids of its families differ. */
 
 #define OP(ID, NAME, PARAMETERS, ...)                                                              \
     static int call_##ID(const names_argument *a, tern_tensor **out, int capacity)                 \

@@ -14,7 +14,7 @@
 #define FAMILY "names/embedding.def"
 #include "names/expand.h"
 
-/* Places are int64, or int32 where that is asked for. */
+/* Returns indices as int64, or as int32 if the argument dtype says so. */
 static tern_tensor *places_as(tern_tensor *places, const names_argument *dtype, const char *name)
 {
     if (!dtype->given || dtype->dtype == TERN_I64 || dtype->dtype == TERN_I32)

@@ -1,7 +1,7 @@
 /* index.c -- names of index.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
 
-/* As a tuple: a vector of coordinates for each dim. */
+/* With as_tuple the result is a vector of coordinates for each dim. */
 static int nonzero(tern_tensor *x, bool as_tuple, tern_tensor **out, int capacity)
 {
     if (!as_tuple)

@@ -1,7 +1,7 @@
 /* linalg.c -- names of linalg.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
 
-/* PyTorch gives a copy of A, too. */
+/* As in PyTorch the second result is a copy of A. */
 static int triangular_solve(const names_argument *a, tern_tensor **out, int capacity)
 {
     tern_tensor *x = tern_triangular_solve(T(0), T(1), B(2), B(3), B(4));
@@ -15,7 +15,7 @@ static int svd(const names_argument *a, tern_tensor **out, int capacity)
     return names_several(tern_linalg_svd(T(0), B(1), results), results, 3, out, capacity);
 }
 
-/* Without ord the root of the sum of squares; with it a matrix norm where there are two dims. */
+/* Without ord computes the root of the sum of squares; with ord a matrix norm for two dims. */
 static tern_tensor *norm(tern_tensor *x, const names_argument *ord, const names_argument *dim,
                          bool keepdim)
 {

@@ -1,7 +1,8 @@
 /* logic.c -- names of logic.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
 
-/* A number as a tensor beside x: of x's type, or the default dtype where that would cut it. */
+/* Returns a number as a tensor for an operation with x: in the dtype of x, or in the default dtype
+ * if that of x would truncate it. */
 static tern_tensor *number_like(const names_argument *a, const tern_tensor *x)
 {
     bool wide =

@@ -1,5 +1,5 @@
-/* modes.c -- the value of a mode for PyTorch's word for it: -1, which every operation refuses, for
- * a word that is none. */
+/* modes.c -- converts PyTorch's words for modes to enum values; -1, an error in every operation,
+ * for any other word. */
 #include "names/rows.h"
 
 #undef MODE

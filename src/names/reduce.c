@@ -1,7 +1,7 @@
 /* reduce.c -- names of reduce.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
 
-/* Without a dim, keepdim leaves every dim with size 1. */
+/* Returns the result of a reduction over all dims, with keepdim reshaped to size 1 for each dim. */
 static tern_tensor *kept(tern_tensor *result, const tern_tensor *x, bool keepdim)
 {
     tern_shape ones = tern_shape_of(x);
@@ -10,7 +10,7 @@ static tern_tensor *kept(tern_tensor *result, const tern_tensor *x, bool keepdim
     return keepdim ? tern_view(result, ones) : result;
 }
 
-/* p of a norm: a number, "fro", or "nuc" of a matrix's two dims. */
+/* Returns a norm with p a number, "fro", or "nuc" for a matrix of two dims. */
 static tern_tensor *norm_of(tern_tensor *x, const names_argument *p, tern_shape dims, bool keepdim)
 {
     static const char *const texts[] = {"fro", "nuc"};

@@ -1,5 +1,4 @@
-/* result.c -- what the rows of the tables give back: one tensor, several, or an error in their
- * words. */
+/* result.c -- the results of the rows: one tensor, several, or an error with a message. */
 #include "names/rows.h"
 #include <string.h>
 

@@ -1,11 +1,11 @@
-/* signature.c -- reads what an operation takes from the text of its signature. */
+/* signature.c -- reads the parameters of an operation from the text of its signature. */
 #include "names/rows.h"
 #include <stdlib.h>
 #include <string.h>
 
 static const struct {
     const char *text;
-    tern_parameter_kind one, list; /* list 0: there is no T[] */
+    tern_parameter_kind one, list; /* list 0: no parameter of type T[] */
 } kinds[] = {
     {"Tensor", TERN_PARAMETER_TENSOR, TERN_PARAMETER_TENSORS},
     {"int", TERN_PARAMETER_INT, TERN_PARAMETER_INTS},
@@ -24,7 +24,7 @@ static void copy_part(char *to, size_t size, const char *from, size_t length)
     to[length] = '\0';
 }
 
-/* The end of a default: the next comma or parenthesis outside of brackets and quotes. */
+/* Returns the end of a default: the next comma or parenthesis outside of brackets and quotes. */
 static const char *value_end(const char *s)
 {
     int depth = 0;
@@ -37,7 +37,7 @@ static const char *value_end(const char *s)
     return s;
 }
 
-/* "int[2]? name=default"; returns its end, NULL where it is malformed. */
+/* Reads "int[2]? name=default"; returns its end, or NULL if it is malformed. */
 static const char *read_parameter(const char *s, tern_parameter *p)
 {
     size_t length = strcspn(s, "[? ");

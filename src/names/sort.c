@@ -1,7 +1,7 @@
 /* sort.c -- names of sort.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
 
-/* Those results that are asked for. */
+/* Returns the results of unique that the caller selected. */
 static int unique_of(tern_status (*function)(tern_tensor *, tern_unique_result *),
                      tern_status (*along)(tern_tensor *, int, tern_unique_result *), tern_tensor *x,
                      bool inverse, bool counts, const names_argument *dim, tern_tensor **out,
@@ -23,7 +23,7 @@ static tern_tensor *places_as(tern_tensor *places, bool out_int32)
     return out_int32 ? tern_to_dtype(places, TERN_I32) : places;
 }
 
-/* right and side say the same in two ways, which must not differ. Values are a tensor or a
+/* Checks that right and side, two options for one choice, agree. Values are a tensor or a
  * number. */
 static tern_tensor *search(tern_tensor *bounds, const names_argument *values, bool right,
                            bool side_given, tern_side side, bool out_int32)

@@ -1,7 +1,7 @@
 /* view.c -- names of view.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
 
-/* function of each tensor of a list. */
+/* Applies function to each tensor of a list. */
 static int each(tern_tensor *(*function)(tern_tensor *), const names_argument *list,
                 tern_tensor **out, int capacity)
 {
@@ -32,7 +32,7 @@ static tern_tensor *narrow_from(tern_tensor *x, int dim, tern_tensor *start, int
     return tern_narrow(x, dim, at, length);
 }
 
-/* Sections, or the places to cut at, from a tensor. */
+/* Splits into a number of sections, or at indices, given by a tensor. */
 static int split_by_tensor(tern_tensor *x, tern_tensor *where, int dim, tern_tensor **out,
                            int capacity)
 {
@@ -50,7 +50,8 @@ static int split_by_tensor(tern_tensor *x, tern_tensor *where, int dim, tern_ten
     return tern_tensor_split_at(x, at, (int)tern_numel(where), dim, out, capacity);
 }
 
-/* The tensors of the list at a[0], made by a call that writes as many to out. */
+/* The results of a call for the list a[0], which writes one tensor to out for each of its
+ * tensors. */
 #define LISTED(call)                                                                               \
     (a[0].count > capacity ? names_several(TERN_OK, NULL, a[0].count, out, capacity)               \
      : (call) == TERN_OK   ? a[0].count                                                            \

@@ -1,10 +1,9 @@
-/* nvtx.c -- a profiler's ranges of time as ranges of NVTX: NVIDIA's tools show them above the
- * kernels.
+/* nvtx.c -- copies a profiler's ranges to NVTX: NVIDIA's tools show them above the kernels.
  *
- * A tool names its library in NVTX_INJECTION64_PATH. NVTX 3 is what happens between that library
- * and a program: the library is opened, gets a function that hands out tables of places for
- * function pointers, and puts its own there. https://github.com/NVIDIA/NVTX; only RangePushA and
- * RangePop are called here. */
+ * A tool names its library in the environment variable NVTX_INJECTION64_PATH. NVTX 3 is the
+ * interface of that library: the program opens the library and passes it a function that returns
+ * tables of pointers to function pointers, into which the library writes its own functions.
+ * https://github.com/NVIDIA/NVTX; only RangePushA and RangePop are called here. */
 #include "profile/nvtx.h"
 #include "base/os.h"
 #include "base/lock.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of NVTX's modules and callbacks; a table has as many places as the largest, CORE2. */
+/* Indices of NVTX's modules and callbacks; a table has as many entries as the largest, CORE2. */
 enum { MODULES = 7, PLACES = 16, CORE = 1, RANGE_PUSH_A = 9, RANGE_POP = 11 };
 enum { TABLE_CALLBACKS = 1, TABLE_VERSION = 3, VERSION = 3 };
 

@@ -1,10 +1,10 @@
-/* nvtx.h -- ranges for NVIDIA's tools, where one of them watches this process. */
+/* nvtx.h -- ranges for NVIDIA's tools, if one observes this process. */
 #ifndef TERN_PROFILE_NVTX_H
 #define TERN_PROFILE_NVTX_H
 
-/* Once: finds the tool. Without one the others do nothing. */
+/* Finds the tool, on the first call. Without a tool the other functions do nothing. */
 void tern_nvtx_open(void);
-/* A range begins on this thread, and the innermost one ends. */
+/* Begins a range on this thread, and ends the innermost one. */
 void tern_nvtx_push(const char *name);
 void tern_nvtx_pop(void);
 

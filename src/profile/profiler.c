@@ -1,4 +1,4 @@
-/* profiler.c -- profilers: made, started, stopped, and what they record meanwhile. */
+/* profiler.c -- creates, starts and stops profilers, and records events. */
 #include "base/from_nn.h"
 #include "base/os.h"
 #include "base/option.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 static tern_mutex lock = TERN_MUTEX_INIT;
-static tern_profiler *running; /* NULL: none */
+static tern_profiler *running; /* NULL: no profiler runs */
 static int64_t runs;
 static atomic_int threads;
 
@@ -19,7 +19,7 @@ static int64_t now(const tern_profiler *p)
     return tern_os_now() - p->zero;
 }
 
-/* ---- what is seen ------------------------------------------------------------------------ */
+/* ---- events ------------------------------------------------------------------------------ */
 
 const char *tern_profile_text(tern_profiler *p, const char *text)
 {
@@ -51,7 +51,8 @@ const char *tern_profile_text(tern_profiler *p, const char *text)
     return copy;
 }
 
-/* A new event of this thread; NULL where there is no room. With the lock held. */
+/* Returns a new event of this thread, or NULL if the profiler is full. The caller holds the
+ * lock. */
 static tern_event *add(tern_profiler *p, int kind, const char *name)
 {
     if (p->n == p->capacity && p->n < p->options.most) {
@@ -77,7 +78,7 @@ static tern_event *add(tern_profiler *p, int kind, const char *name)
     return e;
 }
 
-/* "cross_entropy": "CrossEntropyBackward". */
+/* Converts "cross_entropy" to "CrossEntropyBackward". */
 static const char *name_gradient(char text[128], const char *name)
 {
     size_t n = 0;
@@ -146,8 +147,8 @@ static void note_call(int64_t range, const tern_call *call)
     tern_text_free(&shapes);
 }
 
-/* The event's path is that of the module that took the block, "" where that was before the
- * profile. */
+/* Records a memory event. Its path is that of the module that allocated the block, or "" if the
+ * block is older than the profile. */
 static void note_memory(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker)
 {
     char path[256] = "", type[256];
@@ -173,14 +174,15 @@ static void note_memory(const char *device, uint64_t allocated, int64_t bytes, i
 
 /* ---- commands of devices ----------------------------------------------------------------- */
 
-/* An event after all that the place was given; NULL where launches are done when they return. */
+/* Returns a backend event after all commands of the place so far, or NULL if launches are
+ * synchronous. */
 static void *mark(tern_place *place)
 {
     void *event = NULL;
     return place->synchronous || place->backend->event(place, &event) != TERN_OK ? NULL : event;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static tern_event_clock *clock_of(tern_profiler *p, tern_place *place)
 {
     for (int i = 0; i < p->n_clocks; i++)
@@ -230,7 +232,7 @@ static const tern_profiler_functions functions = {.begin = begin_range,
                                                   .command_begin = begin_command,
                                                   .command_end = end_command};
 
-/* With the events of its commands gone. */
+/* Frees the backend events of a command, except the device's first event. */
 static void forget_events(tern_event *e, const tern_event_clock *c)
 {
     const tern_backend *b = e->place->backend;
@@ -343,7 +345,7 @@ tern_status tern_profiler_stop(tern_profiler *p)
     if (!mine)
         return tern_fail(TERN_ERR_STATE, "tern_profiler_stop: the profiler does not run");
     int64_t open = now(p);
-    for (int64_t i = 0; i < p->n; i++) /* what began and has not ended ends here */
+    for (int64_t i = 0; i < p->n; i++) /* an event that has not ended ends here */
         if (!p->events[i].done && p->events[i].kind != TERN_EVENT_MEMORY &&
             p->events[i].kind != TERN_RANGE_COMMAND)
             p->events[i].end = open;

@@ -1,14 +1,14 @@
-/* rows.c -- what was seen, by name: sums over calls. */
+/* rows.c -- events summed by name. */
 #include "profile/profile.h"
 #include <string.h>
 
-/* What an event is counted with: its device's time and launches, its own and with those inside. */
+/* The sums of an event: device time and launches, its own and with those of inner events. */
 typedef struct sums {
     int64_t device_ns, self_device_ns, inner_host_ns, launches, allocated, copied;
     double flops;
 } sums;
 
-/* Events inside come after those around them, so that one pass backwards adds all up. */
+/* Inner events come after the enclosing ones, so that one backward loop computes all sums. */
 static void add_up(const tern_profiler *p, sums *s)
 {
     for (int64_t i = p->n - 1; i >= 0; i--) {
@@ -29,12 +29,12 @@ static void add_up(const tern_profiler *p, sums *s)
             outer->self_device_ns += s[i].device_ns;
         else if (e->kind != TERN_EVENT_MEMORY)
             outer->inner_host_ns += e->end - e->begin;
-        if (p->events[e->outer - 1].flops == 0) /* else it counted those inside */
+        if (p->events[e->outer - 1].flops == 0) /* otherwise flops includes inner events */
             outer->flops += s[i].flops;
     }
 }
 
-/* Changes of the memory of each device, to those in which they happen. */
+/* Adds the changes of each device's memory to the events in which they happen. */
 static void add_memory(const tern_profiler *p, sums *s)
 {
     struct {
@@ -59,7 +59,7 @@ static void add_memory(const tern_profiler *p, sums *s)
     }
 }
 
-/* The row of the event; one of a table by hash, made where there is none. */
+/* Returns the row of the event from a hash table, after adding it if there is none. */
 static tern_profiler_row *row_of(tern_profiler_row *rows, int64_t *n, int64_t *table,
                                  size_t capacity, const tern_event *e, bool by_module)
 {

@@ -1,10 +1,10 @@
-/* table.c -- rows in an order, and as a table of text. */
+/* table.c -- sorts rows, and formats them as a table. */
 #include "profile/profile.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Fields that a table can be sorted by. */
+/* The fields that a table can be sorted by. */
 static const struct field {
     const char *name;
     size_t at;
@@ -26,7 +26,7 @@ static double value_of(const tern_profiler_row *row, const struct field *field)
     return field->is_real ? *(const double *)at : (double)*(const int64_t *)at;
 }
 
-/* A row beside the value that it is sorted by. */
+/* A row and the value that it is sorted by. */
 typedef struct keyed_row {
     tern_profiler_row row;
     double key;
@@ -45,7 +45,7 @@ static void sort(tern_profiler_row *rows, int64_t n, const struct field *field)
 {
     keyed_row *keyed = tern_alloc(sizeof *keyed * (size_t)n);
     if (!keyed)
-        return; /* the rows stay in the order in which they came */
+        return; /* the rows stay unsorted */
     for (int64_t i = 0; i < n; i++)
         keyed[i] = (keyed_row){rows[i], value_of(&rows[i], field)};
     qsort(keyed, (size_t)n, sizeof *keyed, compare);
@@ -74,7 +74,7 @@ bool tern_profiler_row_at(tern_profiler *p, int i, tern_profiler_row *row)
     return there;
 }
 
-/* "12.345ms", as PyTorch's tables write it. */
+/* Formats a time as in PyTorch's tables, "12.345ms". */
 static void add_time(tern_text *text, double ns)
 {
     if (ns >= 1e9)

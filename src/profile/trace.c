@@ -1,12 +1,12 @@
-/* trace.c -- what was seen as a Chrome trace, with the fields that readers of PyTorch's traces look
- * for. */
+/* trace.c -- writes events as a Chrome trace, with the fields that readers of PyTorch's traces
+ * expect. */
 #include "profile/profile.h"
 #include "base/os.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A text of JSON: control characters, quotes and backslashes escaped. */
+/* Writes a JSON string, with control characters, quotes and backslashes escaped. */
 static void put_text(FILE *file, const char *text)
 {
     putc('"', file);
@@ -27,7 +27,7 @@ static void put_time(FILE *file, const char *name, int64_t ns)
     fprintf(file, "\"%s\":%lld.%03d,", name, (long long)(ns / 1000), (int)(ns % 1000));
 }
 
-/* Devices are processes of their own, from 100 on. */
+/* Returns the process id of a device in the trace, from 100 on. */
 static int pid_of(const tern_place *const *places, int n, const tern_place *place)
 {
     for (int i = 0; i < n; i++)
@@ -76,8 +76,8 @@ static void put_host(FILE *file, const tern_event *e, int64_t number)
     fprintf(file, "}}");
 }
 
-/* A kernel on its device, and the arrow from its launch; no earlier than the end of the one
- * before. */
+/* Writes a kernel on its device, and the arrow from its launch. It begins no earlier than the
+ * previous kernel ends. */
 static void put_work(FILE *file, const tern_event *e, int64_t number, int pid, int64_t *free_at)
 {
     int64_t begin = e->device_begin > *free_at ? e->device_begin : *free_at;
@@ -103,7 +103,7 @@ static void put_work(FILE *file, const tern_event *e, int64_t number, int pid, i
     fprintf(file, "\"ts\":%lld.%03d}", (long long)(begin / 1000), (int)(begin % 1000));
 }
 
-/* What a module's tensors hold on a device. */
+/* The bytes of a module's tensors on a device. */
 typedef struct held {
     const char *device, *path;
     int64_t bytes;
@@ -114,7 +114,8 @@ typedef struct memory {
     int64_t n;
 } memory;
 
-/* What was there before is held by no module. NULL: no memory. */
+/* Returns the entry of a module on a device, or NULL if out of memory. Memory allocated before the
+ * profile has no module. */
 static held *held_by(memory *m, const char *device, const char *path, int64_t before)
 {
     for (int64_t i = 0; i < m->n; i++)
@@ -137,7 +138,8 @@ static void put_counter(FILE *file, const char *name, int64_t at, int64_t bytes)
     fprintf(file, "\"args\":{\"allocated\":%lld}}", (long long)bytes);
 }
 
-/* All of a device's, then the part of the module that took it: "opencl:0 blocks.0.mlp". */
+/* Writes the counters of a device and of the module that allocated the memory: "opencl:0
+ * blocks.0.mlp". */
 static void put_memory(FILE *file, const tern_event *e, memory *m)
 {
     char name[512];

@@ -1,11 +1,11 @@
-/* all_reduce.c -- collectives in place, over devices of one process. */
+/* all_reduce.c -- in-place collectives over devices of one process. */
 #include "ops/collective/collective.h"
 #include "tensor/tensor.h"
 #include <string.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* The collectives of vendors take dense buffers of one dtype and size. */
+/* Vendors' libraries require dense buffers of one dtype and size. */
 tern_status tern_check_list(const char *function, tern_tensor *const *x, int n, bool dense)
 {
     if (!x || n < 1)
@@ -42,7 +42,8 @@ static void places_of(tern_tensor *const *x, int n, tern_place **places)
         places[i] = x[i]->storage->place;
 }
 
-/* By the library that all devices have in common; *taken is false where they have none. */
+/* Runs the collective by the vendor's library of the devices. *taken is false if the devices have
+ * no library in common. */
 static tern_status by_vendor(tern_collective_kind kind, tern_dist_op op, tern_tensor *const *from,
                              tern_tensor *const *to, int n, int64_t count, bool *taken)
 {
@@ -70,8 +71,8 @@ static tern_status by_vendor(tern_collective_kind kind, tern_dist_op op, tern_te
     return TERN_OK;
 }
 
-/* x becomes what it is on each of their devices; of those that the vendor's library wrote versions
- * are reported here. */
+/* Copies x to each tensor of `to`, each on its device. Versions are increased here for tensors that
+ * the vendor's library has written. */
 static tern_status send(tern_tensor *x, tern_tensor *const *to, int n)
 {
     tern_place *places[n];
@@ -103,7 +104,7 @@ static tern_status all_reduce(const char *function, tern_tensor *const *x, int n
     const uint64_t failures = tern_failures();
     tern_status status = TERN_OK;
     TERN_SCOPE {
-        /* A tensor of its own, so that no x has changed if a sum fails. */
+        /* sum is a separate tensor, so that no x changes if a sum fails. */
         tern_tensor *sum = tern_sum_at(x, n, op, x[0]->storage->place);
         status = sum ? send(sum, x, n) : tern_failed_since(failures);
     }
@@ -129,7 +130,7 @@ tern_status tern_broadcast_(tern_tensor *const *x, int n, int root)
     return n == 1 || x[0]->numel == 0 ? TERN_OK : send(x[root], x, n);
 }
 
-/* One of the lists has n times the elements of the other's tensors. */
+/* Checks that the tensors of one list have n times the elements of the tensors of the other. */
 static tern_status check_parts(const char *function, tern_tensor *const *all,
                                tern_tensor *const *part, int n)
 {
@@ -144,7 +145,7 @@ static tern_status check_parts(const char *function, tern_tensor *const *all,
     return TERN_OK;
 }
 
-/* Part i of n of what is dense, in the part's shape. */
+/* Returns part i of the dense tensor `all` as a view in the shape of `part`. */
 static tern_tensor *part_of(tern_tensor *all, int i, const tern_tensor *part)
 {
     tern_tensor *flat = tern_view(tern_detach(all), TERN_SHAPE(-1));

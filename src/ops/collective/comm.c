@@ -1,6 +1,5 @@
-/* comm.c -- tensors sent to several devices and brought together from them, with gradients. Each of
- * three functions of the graph is another one's gradient: moved and moved back, sent to all and
- * added up. */
+/* comm.c -- tensors copied to several devices and gathered from them, with gradients. The gradient
+ * of a copy is a copy back; broadcast and sum are each other's gradients. */
 #include "base/memory.h"
 #include "device/device.h"
 #include "ops/collective/collective.h"
@@ -10,11 +9,11 @@
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* What a function of the graph keeps: where its inputs were, and where its results are. */
+/* The data of a function of the graph: the devices of its inputs and of its result, and its
+ * results. */
 typedef struct trip {
     int n;
-    tern_tensor *
-        *ready; /* made already: what forward hands out, of the caller's scope; behind the places */
+    tern_tensor **ready; /* the results, owned by the caller's scope; stored after place[] */
     tern_comm_watch *watch;
     tern_place *origin, *place[];
 } trip;
@@ -67,7 +66,7 @@ static tern_status hand_out(tern_function *f, tern_tensor *const *in, int n, ter
     return TERN_OK;
 }
 
-/* As a function of the graph whose results are there. */
+/* Records a function of the graph whose results `out` are already computed. */
 static tern_status record(const tern_function_type *type, tern_place *origin,
                           tern_place *const *places, int trips, tern_tensor *const *in, int n,
                           tern_tensor **out, int k)
@@ -76,14 +75,14 @@ static tern_status record(const tern_function_type *type, tern_place *origin,
     return t ? tern_function_apply(type, t, in, n, out, k) : TERN_ERR_MEMORY;
 }
 
-/* ---- to all, and added up -------------------------------------------------------------------- */
+/* ---- broadcast and sum ----------------------------------------------------------------------- */
 
 static tern_status send(tern_tensor *const *x, int k, tern_place *const *places, int n,
                         tern_tensor **out);
 static tern_status record_sum(tern_tensor *const *x, int n, tern_place *to, tern_tensor **sum);
 
-/* Of each input the gradients of its copies; nothing of what is to be read is waited for before all
- * is begun. */
+/* The gradient of each input is the sum of the gradients of its copies; all reads begin before the
+ * first is waited for. */
 static tern_status broadcast_backward(tern_function *f, tern_tensor *const *grad_out, int k,
                                       tern_tensor **grad_in, int n)
 {
@@ -122,7 +121,7 @@ static const tern_function_type broadcast_type = {
     "Broadcast", hand_out, broadcast_backward, trip_free, {0}};
 static const tern_function_type add_type = {"ReduceAdd", hand_out, add_backward, trip_free, {0}};
 
-/* The results that are not x themselves are one function's. */
+/* Records one broadcast function for all results that are not x themselves. */
 static tern_status attach(tern_tensor *const *x, int k, tern_place *const *places, int n,
                           tern_tensor **out)
 {
@@ -173,7 +172,8 @@ static tern_status record_sum(tern_tensor *const *x, int n, tern_place *to, tern
     return is_recorded(x, n) ? record(&add_type, to, places, n, x, n, sum, 1) : TERN_OK;
 }
 
-/* Of one device, by additions that the graph records; else as a function of its own. */
+/* Returns the sum of x on device `to`, recorded as one function, or x[0] if it is alone and on the
+ * device. */
 static tern_tensor *add_up(tern_tensor *const *x, int n, tern_place *to)
 {
     tern_place *places[n];
@@ -213,7 +213,8 @@ static tern_status move_backward(tern_function *f, tern_tensor *const *grad_out,
 
 static const tern_function_type move_type = {"Move", hand_out, move_backward, trip_free, {0}};
 
-/* Those that have a way to go are inputs and results of one function. */
+/* Moves tensors to other devices. All tensors that are on another device are inputs of one
+ * function. */
 static tern_status move(tern_tensor *const *x, tern_place *const *to, int n, tern_tensor **out)
 {
     tern_tensor *here[n + 1], *there[n + 1];
@@ -234,7 +235,8 @@ static tern_status move(tern_tensor *const *x, tern_place *const *to, int n, ter
     return TERN_OK;
 }
 
-/* ---- what they are called -------------------------------------------------------------------- */
+/* ---- public functions
+ * ------------------------------------------------------------------------- */
 
 static tern_status find_places(const char *function, const char *const *devices, int n,
                                tern_place **places)
@@ -281,7 +283,7 @@ tern_tensor *tern_comm_reduce_add(tern_tensor *const *x, int n, const char *devi
     return to ? add_up(x, n, to) : NULL;
 }
 
-/* How much each gets. */
+/* Sets part[i] to the size along dim that device i gets. */
 static tern_status cut(const char *function, tern_tensor *x, int n, const int64_t *sizes, int dim,
                        int64_t *part)
 {

@@ -1,4 +1,4 @@
-/* comm_watch.c -- the watch of what each thread sends to other devices. */
+/* comm_watch.c -- the observer of each thread's copies to other devices. */
 #include "ops/collective/comm_watch.h"
 #include "base/thread.h"
 

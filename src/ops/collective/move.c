@@ -19,22 +19,22 @@ static bool is_host(const tern_place *place)
 
 /* ---- one by one ---------------------------------------------------------------------------- */
 
-/* Whether x reaches the place by the host's memory: what is read there is begun before others are
- * waited for. */
+/* Returns whether x must be copied to device `to` through host memory; such reads all begin before
+ * the first is waited for. */
 static bool goes_by_host(const tern_tensor *x, const tern_place *to)
 {
     const tern_place *from = x->storage->place;
     return from != to && x->numel && !is_host(from) && (is_host(to) || !is_kind(from, to));
 }
 
-/* NULL where nothing is to be begun. */
+/* Begins the read of x to the host; sets *read to NULL if none is needed. */
 static tern_status begin(tern_tensor *x, const tern_place *to, tern_transfer **read)
 {
     *read = goes_by_host(x, to) ? tern_transfer_begin(x, "cpu") : NULL;
     return *read || !goes_by_host(x, to) ? TERN_OK : tern_last_status();
 }
 
-/* x, dense, on the place; read is ended. */
+/* Returns x, dense, on device `to`, after waiting for `read`, or NULL. */
 static tern_tensor *finish(tern_tensor *x, tern_transfer *read, const tern_place *to)
 {
     if (read && !(x = tern_transfer_take(read)))
@@ -64,12 +64,12 @@ tern_status tern_move_each(tern_tensor *const *x, tern_place *const *to, int n, 
     return status;
 }
 
-/* ---- islands: devices of one vendor ---------------------------------------------------------- */
+/* ---- groups of devices of one vendor -------------------------------------------------------- */
 
-/* Distinct devices that may work together, and which of a list stand for them. */
+/* Distinct devices of one vendor, and for each its index in a list of tensors. */
 typedef struct island {
     tern_place *place[TERN_MOST_COLLECTIVE_DEVICES];
-    int at[TERN_MOST_COLLECTIVE_DEVICES], n; /* at -1: none does */
+    int at[TERN_MOST_COLLECTIVE_DEVICES], n; /* at -1: not in the list */
 } island;
 
 static int find(const island *s, const tern_place *place)
@@ -80,7 +80,7 @@ static int find(const island *s, const tern_place *place)
     return -1;
 }
 
-/* The kind's devices of the list, in the order of their names, so that libraries see one order. */
+/* Adds a device unless it is in the group, sorted by name, so that libraries see one order. */
 static void add(island *s, tern_place *place, int at)
 {
     if (s->n == TERN_MOST_COLLECTIVE_DEVICES || find(s, place) >= 0)
@@ -94,7 +94,8 @@ static void add(island *s, tern_place *place, int at)
     s->at[i] = at;
 }
 
-/* Those of the kind of the first that is no host's: there is one such kind in a process, if any. */
+/* Collects the devices of the kind of the first one that is not the host. A process has at most one
+ * such kind. */
 static void find_island(island *s, tern_place *const *places, int n)
 {
     s->n = 0;
@@ -103,9 +104,10 @@ static void find_island(island *s, tern_place *const *places, int n)
             add(s, places[i], i);
 }
 
-/* ---- to all ---------------------------------------------------------------------------------- */
+/* ---- broadcast ------------------------------------------------------------------------------- */
 
-/* Rows of out that the island gets from its member that has x, by one call. */
+/* Broadcasts x from device `root` of the group to all its devices by one call, and sets their
+ * entries of `out`. */
 static tern_status send_within(const island *s, int root, tern_tensor *const *x, int k, int n,
                                tern_tensor **out, bool *taken)
 {
@@ -151,8 +153,8 @@ static tern_status send_within(const island *s, int root, tern_tensor *const *x,
     return TERN_OK;
 }
 
-/* The island of the targets, and of x where it is of it. *root: who of it has x, or is to get it by
- * the host. */
+/* Sets s to the group of the targets, and of `origin` if it is of the same kind. *root is the
+ * device that has x, or the one that gets x through the host first. */
 static void find_way(island *s, tern_place *origin, tern_place *const *to, int n, int *root)
 {
     find_island(s, to, n);
@@ -162,7 +164,7 @@ static void find_way(island *s, tern_place *origin, tern_place *const *to, int n
     *root = *root < 0 ? 0 : *root;
 }
 
-/* out[i] = x, into what is there already or as something new. */
+/* Copies x into *out if that is a tensor, else sets *out to x. */
 static tern_status put(tern_tensor **out, tern_tensor *x)
 {
     if (*out && *out != x)
@@ -171,7 +173,7 @@ static tern_status put(tern_tensor **out, tern_tensor *x)
     return TERN_OK;
 }
 
-/* What the island did not give: from x, or from the host's copy of it. */
+/* Sets the entries of out that the group has not set, from x or from its copy on the host. */
 static tern_status send_rest(tern_tensor *x, tern_tensor *host, tern_place *const *to, int n,
                              const bool *has, tern_tensor **out)
 {
@@ -186,7 +188,7 @@ static tern_status send_rest(tern_tensor *x, tern_tensor *host, tern_place *cons
     return TERN_OK;
 }
 
-/* Copies of x[j] on the host, where a target needs them; all are begun before the first is waited
+/* Copies x[j] to the host where a target needs that; all copies begin before the first is waited
  * for. */
 static tern_status read_all(tern_tensor *const *x, int k, tern_place *const *to, int n,
                             tern_tensor **host)
@@ -209,7 +211,7 @@ static tern_status read_all(tern_tensor *const *x, int k, tern_place *const *to,
     return status;
 }
 
-/* The first k tensors of x, which are on one device, are dense. */
+/* Sends k tensors x, all dense and on one device, to each device. */
 static tern_status send_some(tern_tensor *const *x, int k, tern_place *const *to, int n,
                              tern_tensor **out)
 {
@@ -288,14 +290,14 @@ tern_dist_op tern_base_op(tern_dtype dtype, tern_dist_op op)
     return dtype == TERN_BOOL ? of_bools[op] : op;
 }
 
-/* The type that sums are made in. */
+/* Returns the dtype in which sums are accumulated. */
 static tern_dtype wide(tern_dtype dtype)
 {
     return tern_dtype_is_half(dtype) ? TERN_F32 : tern_dtype_is_stored(dtype) ? TERN_I64 : dtype;
 }
 
-/* Members of the list whose sum its vendor's library makes: *sum, on the place or the island's
- * first; *taken[i]: x[i] is in it. */
+/* Sums the tensors of a vendor's group by the vendor's library: sets *sum to their sum, on device
+ * `to` or on the first device of the group, and in_it[i] to true where x[i] is included. */
 static tern_status sum_within(tern_tensor *const *x, int n, tern_dist_op op, const tern_place *to,
                               bool *in_it, tern_tensor **sum)
 {
@@ -333,14 +335,14 @@ static tern_status sum_within(tern_tensor *const *x, int n, tern_dist_op op, con
     return TERN_OK;
 }
 
-/* Unsigned 64-bit numbers in the order of signed ones, and back. */
+/* Maps uint64 to int64 with the same order for minimum and maximum, and back. */
 static tern_tensor *in_order(tern_tensor *x, tern_dtype dtype, tern_dist_op op)
 {
     const bool turns = dtype == TERN_U64 && (op == TERN_DIST_MIN || op == TERN_DIST_MAX);
     return x && turns ? tern_bitwise_xor_scalar(x, tern_scalar_int(INT64_MIN)) : x;
 }
 
-/* *sum += y, or what op is; the first is copied where it is one of those that are added. */
+/* Computes *sum = op(*sum, y), or sets *sum to y if it is NULL, copied if y is an input. */
 static tern_status gather(tern_tensor **sum, tern_tensor *y, tern_dist_op op,
                           const tern_tensor *own)
 {
@@ -355,8 +357,8 @@ static tern_status gather(tern_tensor **sum, tern_tensor *y, tern_dist_op op,
     return in && *sum ? TERN_OK : tern_last_status();
 }
 
-/* What is begun of a sum before any is ended: reads of those that its vendor's library does not add
- * up. */
+/* Begins a sum: the vendor's sum, and the reads of the tensors that it does not include. All sums
+ * begin before the first is ended. */
 static tern_status begin_sum(const tern_addends *s, tern_dist_op op, tern_place *to, bool *in_it,
                              tern_tensor **within, tern_transfer **read)
 {
@@ -387,14 +389,14 @@ static tern_tensor *end_sum(const tern_addends *s, tern_dist_op op, tern_place *
                                     : NULL;
 }
 
-/* Of all sums, `most` tensors each. */
+/* The data of all k sums, `most` tensors each. */
 typedef struct adding {
-    tern_tensor **dense, **within; /* within: one of each sum, which the vendor's library made */
+    tern_tensor **dense, **within; /* within: the vendor's result of each sum */
     tern_transfer **read;
     bool *in_it;
 } adding;
 
-/* All of one op. */
+/* Computes all sums, which have one op. */
 static tern_status sum_all(tern_addends *sums, int k, int most, tern_dist_op op, tern_place *to,
                            const adding *a)
 {
