@@ -212,7 +212,7 @@ static tern_tensor *join(tern_metric_state *s, tern_tensor *x)
     return tern_add_(s->value, x);
 }
 
-/* Adds increments to the states; all of them are non-NULL or their state is left unchanged. */
+/* Adds the increments to the states; NULL leaves a state unchanged. */
 static tern_status gather(tern_metric *m, tern_tensor *increments[METRIC_STATES])
 {
     uint64_t failures = tern_failures();

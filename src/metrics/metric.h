@@ -56,7 +56,7 @@ tern_metric *tern_metric_with_list(tern_metric *m, const char *name);
 
 /* ---- functions shared by the kinds
  * ------------------------------------------------------------ */
-/* Returns TERN_ERR_ARGUMENT if task is not a tern_task or n is not positive. */
+/* Returns TERN_ERR_ARGUMENT if task is not a tern_task, or if n is below 2 classes or 1 label. */
 tern_status tern_metric_check_task(const char *function, tern_task task, int64_t n);
 /* Returns the average of options, or `otherwise` if it is the default. */
 tern_average tern_metric_average(tern_average average, tern_average otherwise);

@@ -30,7 +30,7 @@ typedef struct tern_event_clock {
 
 enum { TERN_MOST_CLOCKS = 64 };
 
-/* Bits of a block's number for its memory event in a run. */
+/* A block stores run << TERN_MAKER_BITS plus the number of its memory event in that run. */
 enum { TERN_MAKER_BITS = 40 };
 
 struct tern_profiler {

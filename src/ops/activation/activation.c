@@ -1,5 +1,5 @@
-/* activation.c -- activations that are made of others; the rest are rows of elementwise.def and
- * special.def. */
+/* activation.c -- activations composed of other operations; the rest are rows of elementwise.def
+ * and special.def. */
 #include "tensor/op.h"
 #include <tern/autograd.h>
 #include <tern/ops.h>
@@ -29,7 +29,7 @@ tern_tensor *tern_prelu(tern_tensor *x, tern_tensor *weight)
     return tern_prelu_kernel(x, tern_reshape(weight, shape));
 }
 
-/* A slope for each element of x, uniform in lower..upper, without a gradient. */
+/* Returns a slope for each element of x, uniform in lower..upper, without a gradient. */
 static tern_tensor *random_slopes(tern_tensor *x, double lower, double upper)
 {
     tern_tensor *slopes = NULL;
@@ -41,7 +41,7 @@ static tern_tensor *random_slopes(tern_tensor *x, double lower, double upper)
     return slopes;
 }
 
-/* Whether the bounds of the slopes are in order; records an error if not. */
+/* Returns whether lower <= upper; records an error if not. */
 static bool in_order(double lower, double upper, const char *function)
 {
     if (lower > upper)
@@ -53,7 +53,7 @@ static bool in_order(double lower, double upper, const char *function)
 }
 
 /* y = x >= 0 ? x : s x. In training s is drawn for each element, which is prelu with a weight of
- * x's shape; in evaluation it is the mean of the distribution. */
+ * the shape of x; in evaluation s is the mean of the distribution. */
 tern_tensor *tern_rrelu(tern_tensor *x, double lower, double upper, bool training)
 {
     TERN_NAMED_IN_ERRORS;

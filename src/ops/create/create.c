@@ -1,4 +1,4 @@
-/* create.c -- new tensors: filled, from the data of the host, sequences, like another one. */
+/* create.c -- new tensors: filled, from data of the host, sequences, like another tensor. */
 #include "device/place.h"
 #include "ops/elementwise/nd_index.h"
 #include "tensor/tensor.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <tern/ops.h>
 
-/* A new tensor of the open scope, its elements undefined. */
+/* Returns a new tensor in the open scope with undefined elements, or NULL. */
 static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, const char *device,
                          const char *function)
 {
@@ -20,7 +20,7 @@ static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, const char *
     return tern_scoped_from(tern_tensor_new(shape, dtype, place, function), function);
 }
 
-/* The dtype that PyTorch infers from a number: the default one, int64 or bool. */
+/* Returns the dtype that PyTorch infers from a number: the default dtype, int64 or bool. */
 static tern_dtype dtype_of(tern_scalar value)
 {
     return value.kind == TERN_SCALAR_REAL  ? tern_default_real()
@@ -28,7 +28,8 @@ static tern_dtype dtype_of(tern_scalar value)
                                            : TERN_BOOL;
 }
 
-/* One number of the cpu's needs no kernel: items of data sets are made of them. */
+/* Writes a single number on the cpu without a kernel, as items of data sets often are; returns
+ * false if it cannot. */
 static bool put_number(const tern_tensor *x, tern_scalar value)
 {
     if (x->numel != 1 || !x->storage->place->synchronous || tern_thread.graph ||
@@ -39,15 +40,15 @@ static bool put_number(const tern_tensor *x, tern_scalar value)
         *(int64_t *)to = value.value.integer;
     else if (x->dtype == TERN_F32 && value.kind == TERN_SCALAR_REAL &&
              !(isfinite(value.value.real) &&
-               fabs(value.value.real) > FLT_MAX)) /* which is refused */
+               fabs(value.value.real) > FLT_MAX)) /* which is an error */
         *(float *)to = (float)value.value.real;
     else
         return false;
     return true;
 }
 
-/* The elements that a new tensor begins with. They are no change in place, so that its version
- * is 0 again. */
+/* Writes the initial elements of a new tensor. They are no in-place change, so the version is set
+ * back to 0. */
 static tern_tensor *first_fill(tern_tensor *x, tern_scalar value, const char *function)
 {
     if (x && put_number(x, value))
@@ -59,7 +60,7 @@ static tern_tensor *first_fill(tern_tensor *x, tern_scalar value, const char *fu
     return x;
 }
 
-/* A new tensor of one value, in the dtype asked for or that of the value. */
+/* Returns a new tensor filled with value, in dtype or in the dtype of value. */
 static tern_tensor *filled(const tern_shape *shape, tern_scalar value, tern_dtype dtype,
                            const char *device, const char *function)
 {
@@ -73,7 +74,7 @@ tern_tensor *tern_empty(tern_shape shape, tern_dtype dtype, const char *device)
     return make(&shape, dtype, device, "tern_empty");
 }
 
-/* PyTorch's default for zeros and ones is float32, hence the real numbers. */
+/* PyTorch's default for zeros and ones is float32, hence the real scalars. */
 tern_tensor *tern_zeros(tern_shape shape, tern_dtype dtype, const char *device)
 {
     return filled(&shape, tern_scalar_real(0), dtype, device, "tern_zeros");
@@ -96,7 +97,7 @@ tern_tensor *tern_tensor_scalar(tern_scalar value, tern_dtype dtype, const char 
     return filled(&shape, value, dtype, device, __func__);
 }
 
-/* A copy of dense data in row-major order. */
+/* Returns a copy of dense data in row-major order. */
 tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype,
                             const char *device)
 {
@@ -104,7 +105,7 @@ tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype
         tern_fail_argument_null("tern_from_data", "data");
         return NULL;
     }
-    dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_F32 : dtype; /* what data points to, and no choice */
+    dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_F32 : dtype; /* the type of *data, not a choice */
     tern_tensor *x = make(&shape, dtype, device, "tern_from_data");
     if (!x || x->numel == 0)
         return x;
@@ -134,7 +135,7 @@ static const tern_kernel_ref sequence_kernel = {"create", "sequence"};
 static const tern_kernel_ref linspace_kernel = {"create", "linspace"};
 static const tern_kernel_ref eye_kernel = {"create", "eye"};
 
-/* Run a kernel of two numbers a and b: a + i b, or n numbers from a to b. */
+/* Runs a kernel with two numbers a and b: a + i b, or n numbers from a to b. */
 static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, tern_scalar a,
                              tern_scalar b)
 {
@@ -164,8 +165,8 @@ static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, tern
                : NULL;
 }
 
-/* start + i step for i < ceil((end - start) / step), each element computed from its index and
- * not from the one before, so that rounding does not accumulate. */
+/* Returns start + i step for i < ceil((end - start) / step). Each element is computed from its
+ * index and not from the previous element, so that rounding does not accumulate. */
 tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype,
                          const char *device)
 {
@@ -175,7 +176,7 @@ tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype
     if (dtype == TERN_DTYPE_DEFAULT)
         dtype = tern_default_real();
     bool integers = !tern_dtype_is_floating_point(dtype);
-    if (dtype == TERN_I64) { /* PyTorch counts the length in integers here */
+    if (dtype == TERN_I64) { /* PyTorch computes the length in integers here */
         start = trunc(start);
         end = trunc(end);
     }
@@ -200,7 +201,7 @@ tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype
                     tern_scalar_real(start), tern_scalar_real(step));
 }
 
-/* Integers in their own arithmetic: beyond 2^53 reals would round them. */
+/* Computes an integer range in integers: above 2^53 doubles would round. */
 static tern_tensor *arange_of_integers(int64_t start, int64_t end, int64_t step, const char *device)
 {
     if (step == 0 || (step > 0 ? end < start : end > start))
@@ -230,8 +231,8 @@ tern_tensor *tern_arange_scalar(tern_scalar start, tern_scalar end, tern_scalar 
                        tern_scalar_to_real(step), dtype, device);
 }
 
-/* start + i (end - start) / (steps - 1); the second half is counted from the end, so that both
- * ends are exact. */
+/* Returns start + i (end - start) / (steps - 1); the second half is computed from the end, so that
+ * both ends are exact. */
 tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype dtype,
                            const char *device)
 {
@@ -253,13 +254,13 @@ tern_tensor *tern_logspace(double start, double end, int64_t steps, double base,
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_logspace: number of steps must be non-negative (%lld)",
                               (long long)steps);
-    bool half = tern_dtype_size(dtype) == 2; /* an exponent's rounding would grow with the power */
+    bool half = tern_dtype_size(dtype) == 2; /* exponents need float32 precision */
     tern_tensor *x = tern_linspace(start, end, steps, half ? TERN_F32 : dtype, device);
     x = x ? tern_rpow_scalar(x, tern_scalar_real(base)) : NULL;
     return x && half ? tern_to_dtype(x, dtype) : x;
 }
 
-/* (n, m) with ones at (i, i) */
+/* Returns (n, m) zeros with ones at (i, i). */
 tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device)
 {
     tern_shape shape = {2, {n, m}};
@@ -280,7 +281,7 @@ tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device
 
 /* ---- like another ------------------------------------------------------------------------ */
 
-/* A tensor of the dtype and device of x, of its shape or of the one given. */
+/* Returns a new tensor with the dtype and device of x, and with `shape` or that of x. */
 static tern_tensor *like(const tern_tensor *x, const tern_shape *shape, const char *function)
 {
     if (!tern_given(x, function, "x"))

@@ -1,4 +1,4 @@
-/* table.c -- tensors of numbers that the host computes in double. */
+/* table.c -- tensors of numbers that the host computes in double precision. */
 #include "ops/create/table.h"
 #include "base/memory.h"
 #include <tern/ops.h>

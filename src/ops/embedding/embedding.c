@@ -1,7 +1,7 @@
 /* embedding.c -- rows of a table by index: y[..] = weight[index[..]].
  *
- * The operation is index_select's with a gradient of its own: that of the padding row stays 0, and
- * scale_grad_by_freq divides each row's by how often its index is there. */
+ * The operation is index_select with its own gradient: the gradient of the padding row is 0, and
+ * scale_grad_by_freq divides the gradient of each row by the number of its occurrences in index. */
 #include "ops/embedding/embedding.h"
 #include "base/option.h"
 #include "device/device.h"
@@ -38,7 +38,7 @@ tern_status tern_embedding_padding(tern_optional_int padding, int64_t rows, int6
     return TERN_OK;
 }
 
-/* The same factor for a row wherever it stands, so that any of them may be written. */
+/* All occurrences of a row have the same factor, so that any of them may be written. */
 tern_status tern_embedding_renorm(tern_tensor *weight, tern_tensor *indices, double max_norm,
                                   double norm_type)
 {
@@ -73,12 +73,12 @@ tern_tensor *tern_embedding_frequency(tern_tensor *index, int64_t rows, tern_dty
 }
 
 typedef struct embedding_attributes {
-    tern_gather_attributes gather; /* of rows of weight, of which the padding gives no gradient */
-    bool by_frequency;             /* gradients are divided by how often their index is there */
+    tern_gather_attributes gather; /* of rows of weight; the padding row is skipped */
+    bool by_frequency;             /* divide gradients by the frequency of their index */
 } embedding_attributes;
 
-/* To what came to a table that is tied to another layer, dy is added in place, where nobody else
- * has that: on devices with work-groups, whose sums have no order anyway. */
+/* Adds dy in place to an existing gradient of the table (tied to another layer), if no other tensor
+ * shares that: only on devices with work-groups, whose sums have no fixed order anyway. */
 static tern_status add_to_others(tern_gradient *g, tern_tensor *dy)
 {
     const embedding_attributes *at = g->attributes;
@@ -93,7 +93,7 @@ static tern_status add_to_others(tern_gradient *g, tern_tensor *dy)
     return TERN_OK;
 }
 
-/* dweight[index[..]] += dy[..], divided by how often that index is there where asked for. */
+/* dweight[index[..]] += dy[..], divided by the frequency of that index with by_frequency. */
 static tern_status embedding_backward(tern_gradient *g)
 {
     const embedding_attributes *at = g->attributes;

@@ -1,8 +1,8 @@
-/* embedding_bag.c -- the mean, sum or maximum of the rows of a table that each bag names.
+/* embedding_bag.c -- the mean, sum or maximum of the rows of a table that are in each bag.
  *
- * One kernel adds a bag's rows up without making room for them. The gradient goes back row by row:
+ * One kernel sums the rows of a bag without a copy of them. The gradient is added row by row:
  *   dtable[index[i]] += factor[i] dy[bag of i],   factor: 1, 1 / size of the bag, or the weight
- * and for maxima to the row that each column came from. */
+ * and for maxima to the row that is the maximum of each column. */
 #include "base/option.h"
 #include "ops/embedding/embedding.h"
 #include "ops/index/gather.h"
@@ -63,8 +63,7 @@ static tern_status bag_forward(tern_call *call)
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
-/* Weights need the table for their gradient, and it needs them; maxima need the rows they are
- * from. */
+/* The gradients of table and weights need each other; maxima need the rows of the maxima. */
 static uint32_t bag_saves(const tern_call *call)
 {
     uint32_t saves = TERN_SAVE_IN(1) | TERN_SAVE_IN(2);
@@ -73,7 +72,7 @@ static uint32_t bag_saves(const tern_call *call)
     return call->n_out > 1 ? saves | TERN_SAVE_OUT(1) : saves;
 }
 
-/* Each column of a bag to the row that it is from. */
+/* Adds each column of dy to the row of its maximum. */
 static tern_status backward_of_maxima(tern_gradient *g)
 {
     tern_tensor *from = g->out[1], *none = tern_lt_scalar(from, tern_scalar_int(0));
@@ -84,7 +83,8 @@ static tern_status backward_of_maxima(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* The bag of each of n indices; *counts: 1 for those that are in one and no padding, else 0. */
+/* Returns the bag of each of n indices; *counts is 1 for indices that are in a bag and not padding,
+ * else 0. */
 static tern_tensor *bag_of(tern_gradient *g, tern_dtype dtype, tern_tensor **counts)
 {
     const bag_attributes *at = g->attributes;
@@ -209,7 +209,7 @@ static tern_status check_mode(const tern_tensor *weight,
     return TERN_OK;
 }
 
-/* Where each row of (B, N) starts; for no columns, all at 0. */
+/* Returns the offset of each row of (B, N), all 0 if there are no columns. */
 static tern_tensor *starts_of_rows(const tern_tensor *indices)
 {
     int64_t rows = indices->shape[0], columns = indices->shape[1];
@@ -242,7 +242,7 @@ tern_tensor *tern_embedding_bag(tern_tensor *indices, tern_tensor *weight, tern_
         return NULL;
     tern_tensor *in[] = {tern_contiguous(weight), tern_contiguous(tern_reshape(indices, flat)),
                          tern_contiguous(offsets), w};
-    if (o->max_norm != 0) { /* bad offsets are found before anything is written */
+    if (o->max_norm != 0) { /* bad offsets are errors before anything is written */
         tern_tensor *y = NULL;
         TERN_NO_GRAD
             y = tern_apply(&bag_op, in, 4, &at, sizeof at);

@@ -1,11 +1,11 @@
 /* chirp.c -- Fourier transforms of lengths with large prime factors (Bluestein 1970): 2 j k = j^2 +
- * k^2 - (k - j)^2 makes of the sum a convolution with e^(-i pi j^2 / n), which goes by transforms
- * of a power of two. */
+ * k^2 - (k - j)^2 turns the sum into a convolution with e^(-i pi j^2 / n), which is computed by
+ * transforms of a power of two. */
 #include "ops/fft/fft.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-/* (a + i b)(c + i d) of pairs. */
+/* Returns (a + i b)(c + i d) for complex numbers as pairs. */
 static tern_tensor *product(tern_tensor *x, tern_tensor *y)
 {
     tern_tensor *a = tern_select(x, -1, 0), *b = tern_select(x, -1, 1);
@@ -15,7 +15,7 @@ static tern_tensor *product(tern_tensor *x, tern_tensor *y)
     return tern_stack(parts, 2, -1);
 }
 
-/* (n, 2): e^(sign i pi k^2 / n). */
+/* Returns e^(sign i pi k^2 / n), (n, 2). */
 static tern_tensor *chirp_of(const tern_tensor *like, int64_t n, int sign)
 {
     static const tern_kernel_ref kernel = {"fft", "fft_chirp"};
@@ -26,7 +26,8 @@ static tern_tensor *chirp_of(const tern_tensor *like, int64_t n, int sign)
     return chirp;
 }
 
-/* x times 2 where it stands for its mirror image, too: not at 0 nor in the middle. */
+/* Returns x with elements that stand for their mirror image too multiplied by 2: all but those at 0
+ * and in the middle. */
 static tern_tensor *doubled(tern_tensor *x, const tern_fft_rule *rule)
 {
     int64_t count = x->shape[x->ndim - 2];
@@ -37,7 +38,7 @@ static tern_tensor *doubled(tern_tensor *x, const tern_fft_rule *rule)
     return tern_where(tern_unsqueeze(once, -1), x, tern_mul_scalar(x, tern_scalar_int(2)));
 }
 
-/* The transform of rows of `have` pairs, padded with zeros, by factors. */
+/* Returns the transform of rows of `have` pairs, padded with zeros, by factors. */
 static tern_tensor *of_pairs(tern_tensor *x, int64_t length, int64_t have, int64_t want, int sign,
                              double scale)
 {
@@ -45,7 +46,8 @@ static tern_tensor *of_pairs(tern_tensor *x, int64_t length, int64_t have, int64
         x, &(tern_fft_rule){.sign = sign, .n = length, .have = have, .want = want, .scale = scale});
 }
 
-/* y[k] = c[k] sum_j (x[j] c[j]) conj(c[k - j]) with c the chirp of the transform's sign. */
+/* Returns y[k] = c[k] sum_j (x[j] c[j]) conj(c[k - j]), where c is the chirp with the sign of the
+ * transform. */
 static tern_tensor *transform(tern_tensor *x, const tern_fft_rule *rule)
 {
     int64_t n = rule->n, length = 1;

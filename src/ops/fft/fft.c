@@ -1,8 +1,8 @@
 /* fft.c -- discrete Fourier transforms of rows by the factors of their length (Stockham's order).
  *
  * The transform of `have` inputs, padded with zeros to n, of which `want` outputs are kept, is a
- * matrix; its transpose, the gradient, is the transform with the other sign, with `have` and `want`
- * exchanged. */
+ * matrix; the gradient is its transpose, which is the transform with the opposite sign, with `have`
+ * and `want` exchanged. */
 #include "ops/fft/fft.h"
 #include "tensor/tensor.h"
 #include "types_host.h"
@@ -16,7 +16,8 @@ static bool is_real(tern_fft_kind kind)
     return kind == TERN_FFT_REALS;
 }
 
-/* Fours first: they take the fewest sums. A prime is its own factor, 1 that of 1. */
+/* Sets the factors of n and returns their number. Fours come first, as they need the fewest
+ * additions. The only factor of a prime is itself, of 1 it is 1. */
 static int factors_of(int64_t n, int64_t factors[FACTORS])
 {
     int count = 0;
@@ -39,7 +40,7 @@ int64_t tern_fft_largest_factor(int64_t n)
     return largest;
 }
 
-/* x (..., n[, 2]) with another last dim. */
+/* Returns the shape of x (..., n[, 2]) with the last dim (before the pairs) of the output. */
 static tern_shape shape_with(const tern_tensor *x, const tern_fft_rule *rule)
 {
     tern_shape shape = tern_shape_of(x);
@@ -64,7 +65,7 @@ static tern_tensor *scratch(const tern_call *call, int64_t n, tern_dtype dtype)
     return tern_tensor_new(&(tern_shape){1, {n}}, dtype, call->place, "tern_fft");
 }
 
-/* The n-th part of the circle and its multiples. */
+/* Computes the n-th roots of unity. */
 static tern_status make_roots(const tern_call *call, tern_tensor *roots)
 {
     static const tern_kernel_ref kernel = {"fft", "fft_roots"};
@@ -83,7 +84,7 @@ static tern_status one_factor(const tern_call *call, const tern_fft_shape *s, te
                        tern_arg_real(y->dtype, scale));
 }
 
-/* All factors, each from one of two spaces into the other. */
+/* Applies all factors, each from one of two buffers to the other. */
 static tern_status all_factors(const tern_call *call, int64_t rows, tern_tensor *roots,
                                tern_tensor *const space[2], const int64_t *factors, int count)
 {

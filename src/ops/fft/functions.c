@@ -1,9 +1,9 @@
-/* functions.c -- torch.fft's transforms along one dim and along several, on pairs. */
+/* functions.c -- the transforms of torch.fft along one dim and along several, on pairs. */
 #include "ops/fft/fft.h"
 #include <math.h>
 #include <tern/ops.h>
 
-/* One of torch.fft's transforms along a dim: what it takes and gives, and the sign of its
+/* A transform of torch.fft along a dim: the kinds of input and output, and the sign of the
  * exponent. */
 typedef struct transform {
     const char *name;
@@ -35,7 +35,7 @@ bool tern_fft_given(const char *function, const tern_tensor *x, bool pairs)
     return true;
 }
 
-/* Of the last dim (that before the pairs) of x, of any length. */
+/* Returns the transform of the last dim (before the pairs) of x, of any length. */
 static tern_tensor *rows(tern_tensor *x, const tern_fft_rule *rule)
 {
     if (x && !tern_dtype_is_floating_point(x->dtype))
@@ -50,8 +50,8 @@ static double scale_of(const transform *t, int64_t n, tern_fft_norm norm)
     return norm == TERN_FFT_ORTHO ? 1 / sqrt((double)n) : whole ? 1 / (double)n : 1;
 }
 
-/* The transform of x along dim, which counts numbers and not what pairs are made of; n 0: as long
- * as x. */
+/* Returns the transform of x along dim, where dims do not include the dim of the pairs; n 0 is the
+ * size of x. */
 static tern_tensor *along(const transform *t, tern_tensor *x, int64_t n, int64_t dim,
                           tern_fft_norm norm)
 {
@@ -82,7 +82,7 @@ static tern_tensor *along(const transform *t, tern_tensor *x, int64_t n, int64_t
                           .have = t->in == TERN_FFT_HALF ? n / 2 + 1 : n,
                           .want = reals ? n / 2 + 1 : n,
                           .scale = scale_of(t, n, norm)};
-    if (size == 0) { /* one zero is padding, too */
+    if (size == 0) { /* an empty dim is padded with one zero */
         tern_shape one = tern_shape_of(x);
         one.dims[d] = size = 1;
         x = tern_zeros(one, x->dtype, tern_device(x));
@@ -110,15 +110,15 @@ ALONG(ihfft)
 
 /* ---- along several dims ------------------------------------------------------------------ */
 
-/* One along several: `last`, along the last of them, before the others (of what is real) or after,
- * and `other` along those. */
+/* A transform along several dims: `last` along the last dim, before the other dims (for real input)
+ * or after, and `other` along the other dims. */
 typedef struct several {
     const char *name;
     const transform *last, *other;
     bool last_first;
 } several;
 
-/* Fills in what s and dims leave out: s of 0, or -1, is the size that is there. */
+/* Fills in the defaults of s and dims: an entry 0 or -1 of s is the size of x. */
 static tern_status complete(const several *t, const tern_tensor *x, tern_shape *s, tern_shape *dims)
 {
     int ndim = x->ndim - (t->last->in != TERN_FFT_REALS), d;
@@ -167,7 +167,7 @@ static tern_tensor *along_several(const several *t, tern_tensor *x, tern_shape s
     return y;
 }
 
-/* Intermediate results of a transform along several dims go with the scope. */
+/* Computes the transform in a scope, which frees the intermediate results. */
 static tern_tensor *scoped(const several *t, tern_tensor *x, tern_shape s, tern_shape dims,
                            tern_fft_norm norm)
 {

@@ -1,9 +1,9 @@
-/* shift.c -- the places of frequencies: fftshift and ifftshift, fftfreq and rfftfreq. */
+/* shift.c -- the order of frequencies: fftshift and ifftshift, fftfreq and rfftfreq. */
 #include "ops/create/table.h"
 #include <math.h>
 #include <tern/ops.h>
 
-/* x rolled by half of each dim, rounded down (up: back again). */
+/* Returns x rolled by half of each dim, rounded down, or with `back` by the inverse. */
 static tern_tensor *shifted(const char *name, tern_tensor *x, tern_shape dims, bool back)
 {
     tern_shape shifts = {0};
@@ -36,7 +36,7 @@ tern_tensor *tern_fft_ifftshift(tern_tensor *x, tern_shape dims)
     return shifted(__func__, x, dims, true);
 }
 
-/* count numbers k / (n d), those from `negative` on less n. */
+/* Returns count numbers k / (n d), with k reduced by n from index `negative` on. */
 static tern_tensor *frequencies(const char *name, int64_t n, int64_t count, int64_t negative,
                                 double d, tern_dtype dtype, const char *device)
 {

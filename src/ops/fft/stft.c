@@ -1,10 +1,10 @@
-/* stft.c -- spectra of frames of a signal (Griffin & Lim 1984), and back again. */
+/* stft.c -- spectra of frames of a signal (Griffin & Lim 1984), and the inverse. */
 #include "base/option.h"
 #include "ops/fft/fft.h"
 #include <tern/ops.h>
 
-/* The window of a frame: in the middle of n_fft elements, of which the others are 0; NULL:
- * ones. */
+/* Returns the window of a frame, centered in n_fft elements, of which the others are 0; a NULL
+ * window is ones. */
 static tern_tensor *window_of(const char *name, tern_tensor *window, int64_t n_fft,
                               int64_t win_length, const tern_tensor *like)
 {
@@ -37,7 +37,7 @@ static tern_status check_lengths(const char *name, int64_t n_fft, int64_t hop, i
 
 /* ---- forward ----------------------------------------------------------------------------- */
 
-/* x (B, T), its ends padded by half a frame. */
+/* Returns x (B, T) with half a frame of padding on either end. */
 static tern_tensor *padded(tern_tensor *x, int64_t n_fft, tern_pad_mode mode)
 {
     tern_tensor *y = tern_pad(tern_unsqueeze(x, 0), TERN_SHAPE(n_fft / 2, n_fft / 2),
@@ -45,7 +45,7 @@ static tern_tensor *padded(tern_tensor *x, int64_t n_fft, tern_pad_mode mode)
     return tern_squeeze_dim(y, 0);
 }
 
-/* x (B, T) -> (B, frequencies, frames, 2). */
+/* Returns the spectra (B, frequencies, frames, 2) of x (B, T). */
 static tern_tensor *spectra(tern_tensor *x, int64_t n_fft, int64_t hop, int64_t win_length,
                             const tern_stft_options *o)
 {
@@ -87,9 +87,9 @@ tern_tensor *tern_stft(tern_tensor *x, int64_t n_fft, const tern_stft_options *o
     return result;
 }
 
-/* ---- and back ---------------------------------------------------------------------------- */
+/* ---- inverse ---------------------------------------------------------------------------- */
 
-/* Stretches (B, frames, n_fft) added up where they lie in the signal, (B, length). */
+/* Returns the sum of frames (B, frames, n_fft) at their positions in the signal, (B, length). */
 static tern_tensor *laid_down(tern_tensor *frames, int64_t n_fft, int64_t hop, int64_t length)
 {
     tern_unfold_options o = {.stride = TERN_SHAPE(1, hop)};
@@ -98,7 +98,7 @@ static tern_tensor *laid_down(tern_tensor *frames, int64_t n_fft, int64_t hop, i
     return tern_squeeze_dims(y, TERN_DIMS(1, 2));
 }
 
-/* From start to end, padded with zeros where the signal ends before. */
+/* Returns x from start to end, padded with zeros if x is shorter. */
 static tern_tensor *cut(tern_tensor *x, int64_t start, int64_t end)
 {
     int64_t have = x ? x->shape[x->ndim - 1] : 0, stop = end < have ? end : have;
@@ -106,9 +106,9 @@ static tern_tensor *cut(tern_tensor *x, int64_t start, int64_t end)
     return stop == end ? y : tern_pad(y, TERN_SHAPE(0, end - stop), NULL);
 }
 
-/* Spectra (B, frequencies, frames, 2) -> (B, length). The frames are weighted by the window once
- * more, and the sum divided by that of the windows' squares: the signal whose spectra are
- * nearest. */
+/* Returns the signal (B, length) of spectra (B, frequencies, frames, 2). The frames are weighted by
+ * the window again, and their sum is divided by the sum of the squared windows, which gives the
+ * signal whose spectra are nearest. */
 static tern_tensor *signal_of(tern_tensor *x, int64_t n_fft, int64_t hop, int64_t win_length,
                               const tern_istft_options *o)
 {
@@ -140,7 +140,7 @@ static tern_tensor *signal_of(tern_tensor *x, int64_t n_fft, int64_t hop, int64_
     return end == stop ? y : tern_pad(y, TERN_SHAPE(0, end - stop), NULL);
 }
 
-/* What PyTorch refuses of the spectra x (B, frequencies, frames, 2). */
+/* Checks the spectra x (B, frequencies, frames, 2) as PyTorch does. */
 static tern_status check_spectra(const tern_tensor *x, int64_t n_fft, int64_t hop,
                                  int64_t win_length, const tern_istft_options *o)
 {

@@ -1,5 +1,5 @@
-/* cat.c -- tensors one after the other: each is copied to its part of the result, and the
- * gradient's parts are narrowed out of dy. */
+/* cat.c -- concatenation: each tensor is copied to its part of the result, and its gradient is the
+ * same part of dy. */
 #include "ops/copy/copy.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
@@ -10,10 +10,10 @@ enum { MOST_AT_ONCE = 4 };
 
 static bool legacy_empty(const tern_tensor *x)
 {
-    return x->ndim == 1 && x->shape[0] == 0; /* PyTorch lets it stand beside any shape */
+    return x->ndim == 1 && x->shape[0] == 0; /* PyTorch accepts it with any shape */
 }
 
-/* The first tensor that counts for shape and dtype. */
+/* Returns the first tensor that determines shape and dtype. */
 static const tern_tensor *pattern(tern_tensor *const *x, int n)
 {
     for (int i = 0; i < n; i++)
@@ -22,7 +22,7 @@ static const tern_tensor *pattern(tern_tensor *const *x, int n)
     return x[0];
 }
 
-/* Images that all are channels_last: so is what they are together, as in PyTorch. */
+/* Returns whether all tensors are channels_last; the result then is too, as in PyTorch. */
 static bool all_last(tern_tensor *const *x, int n)
 {
     bool one = false;
@@ -40,7 +40,7 @@ static tern_status cat_infer(tern_call *call)
     const int *dim = call->attributes;
     const tern_tensor *first = pattern(call->in, call->n_in);
     tern_shape shape = tern_shape_of(first);
-    shape.dims[*dim] = 0; /* of a 0-dim tensor, too: it is refused below */
+    shape.dims[*dim] = 0; /* a 0-dim tensor is an error below */
     for (int i = 0; i < call->n_in; i++) {
         const tern_tensor *x = call->in[i];
         if (legacy_empty(x))
@@ -70,8 +70,8 @@ static tern_status cat_infer(tern_call *call)
     return tern_shape_numel(&shape, "tern_cat") < 0 ? tern_last_status() : TERN_OK;
 }
 
-/* Few tensors, dense in one format, on a device that a launch costs more than the copy: all in one.
- * *taken: they are. */
+/* Copies all tensors by one launch, if they are few, dense in one format, and on a device where a
+ * launch costs more than the copy. *taken is whether it did. */
 static tern_status cat_at_once(const tern_call *call, bool *taken)
 {
     static const tern_kernel_ref kernel = {"copy", "cat"};
@@ -102,7 +102,8 @@ static tern_status cat_at_once(const tern_call *call, bool *taken)
                        tern_arg_i64(n[1]), tern_arg_i64(n[2]), tern_arg_i64(n[3]));
 }
 
-/* Each input goes to the view of y that begins at the sum of the sizes before it. */
+/* Copies each input to the view of y that begins at the sum of the sizes of the inputs before
+ * it. */
 static tern_status cat_forward(tern_call *call)
 {
     const int *dim = call->attributes;
@@ -124,7 +125,7 @@ static tern_status cat_forward(tern_call *call)
     return TERN_OK;
 }
 
-/* dx_i = dy narrowed to where x_i went. */
+/* dx_i = the part of dy where x_i was copied. */
 static tern_status cat_backward(tern_gradient *g)
 {
     const int *dim = g->attributes;
@@ -151,7 +152,7 @@ static const tern_op cat_op = {.name = "cat",
                                .forward = cat_forward,
                                .backward = cat_backward};
 
-/* The list itself, before the dispatcher looks at its members. */
+/* Checks the list itself, before the dispatcher reads its members. */
 static bool list(tern_tensor *const *tensors, int n, const char *function)
 {
     if (!tensors || n < 1) {

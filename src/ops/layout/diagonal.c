@@ -1,8 +1,7 @@
-/* diagonal.c -- diagonals: as views, as matrices around them, their sum; indices of triangular
- * parts.
+/* diagonal.c -- diagonals: as views, as matrices, their sum; indices of triangular parts.
  *
- * Along a diagonal both dims go on by one, so that a view of it has the sum of their strides.
- * diagonal and diag_embed are each other's gradient. */
+ * A step along a diagonal is a step in both dims, so its stride in a view is the sum of their
+ * strides. diagonal and diag_embed are each other's gradient. */
 #include "base/checked.h"
 #include "base/memory.h"
 #include "ops/copy/copy.h"
@@ -11,13 +10,14 @@
 #include <string.h>
 #include <tern/ops.h>
 
-/* Where the offset-th diagonal of dims (rows, columns) begins and how long it is. */
+/* The offset-th diagonal of dims (dim1, dim2), which are its rows and columns. */
 typedef struct diagonal_attributes {
     int64_t offset;
     int dim1, dim2;
 } diagonal_attributes;
 
-/* The offset-th diagonal of (rows, columns) ends at the nearer edge. */
+/* Returns the length of the offset-th diagonal of (rows, columns), which ends at the nearer
+ * edge. */
 static int64_t length_of(int64_t rows, int64_t columns, int64_t offset)
 {
     int64_t down = offset < 0 ? rows + offset : rows,
@@ -26,7 +26,7 @@ static int64_t length_of(int64_t rows, int64_t columns, int64_t offset)
     return n < 0 ? 0 : n;
 }
 
-/* The diagonal as the last dim of a view of x. */
+/* Sets a view of x with the diagonal as its last dim. */
 static void view_diagonal(tern_result *r, const tern_tensor *x, const diagonal_attributes *at)
 {
     int k = 0;
@@ -69,7 +69,7 @@ static tern_status embed_infer(tern_call *call)
     return tern_shape_numel(&at->whole, "tern_diag_embed") < 0 ? tern_last_status() : TERN_OK;
 }
 
-/* Zeros, and x copied into the view of their diagonal. */
+/* Fills the output with zeros, then copies x to the view of its diagonal. */
 static tern_status embed_forward(tern_call *call)
 {
     const embed_attributes *at = call->attributes;
@@ -186,8 +186,8 @@ tern_tensor *tern_trace(tern_tensor *x)
 
 /* ---- tril_indices, triu_indices ---------------------------------------------------------- */
 
-/* How many elements of rows x columns lie on the offset-th diagonal and below: from row `start` on
- * one more in each row, until they are all of the columns. */
+/* Returns the number of elements of rows x columns on and below the offset-th diagonal: from row
+ * `start` on each row has one more, up to all columns. */
 static int64_t count_below(int64_t rows, int64_t columns, int64_t offset)
 {
     int64_t start = offset < 0 ? tern_size_sub(0, offset) : 0;
@@ -200,7 +200,7 @@ static int64_t count_below(int64_t rows, int64_t columns, int64_t offset)
     return tern_size_add(tern_size_div(twice, 2), tern_size_mul(left - growing, columns));
 }
 
-/* The rows and columns of those elements into at[2 n]. */
+/* Writes the rows and then the columns of these elements to at[2 n]. */
 static void list_triangle(int64_t *at, int64_t n, int64_t columns, int64_t offset, bool upper)
 {
     int64_t k = 0;
@@ -215,14 +215,14 @@ static void list_triangle(int64_t *at, int64_t n, int64_t columns, int64_t offse
     }
 }
 
-/* Counted first, then written on the host: row by row, as PyTorch orders them. */
+/* Counts the elements, then writes the indices on the host, row by row, as in PyTorch. */
 static tern_tensor *triangular_indices(int64_t rows, int64_t columns, int64_t offset, bool upper,
                                        const char *device, const char *function)
 {
     if (rows < 0 || columns < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: %s must be non-negative, got %lld", function,
                               rows < 0 ? "row" : "col", (long long)(rows < 0 ? rows : columns));
-    if (upper && tern_size_sub(columns, offset) < rows) /* rows below have nothing */
+    if (upper && tern_size_sub(columns, offset) < rows) /* lower rows are empty */
         rows = columns > offset ? tern_size_sub(columns, offset) : 0;
     int64_t n = upper ? tern_size_sub(tern_size_mul(rows, columns),
                                       count_below(rows, columns, tern_size_sub(offset, 1)))

@@ -1,8 +1,7 @@
-/* flip.c -- elements of dims in another order: flip, roll, rot90.
+/* flip.c -- elements in another order along dims: flip, roll, rot90.
  *
- * flip copies from a view with negative strides; roll moves the two parts of each dim past each
- * other; a quarter turn is a flip and a transposition. The gradients are the same operations the
- * other way round. */
+ * flip copies from a view with negative strides; roll exchanges two parts of each dim; a rotation
+ * by 90 degrees is a flip and a transposition. The gradients are the inverse operations. */
 #include "ops/copy/copy.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
@@ -20,7 +19,8 @@ static tern_status same_infer(tern_call *call)
 
 /* ---- flip: a copy that reads backwards --------------------------------------------------- */
 
-/* y[i] = x[n - 1 - i]: a view that begins at the last element and steps back. */
+/* y[i] = x[n - 1 - i]: copies from a view that begins at the last element and has negative
+ * strides. */
 static tern_status flip_forward(tern_call *call)
 {
     const uint32_t *mask = call->attributes;
@@ -95,7 +95,7 @@ typedef struct roll {
     int64_t shift[TERN_MAX_DIMS]; /* 0 <= shift < size */
 } roll;
 
-/* Copy the part of x at x_at to y_at, cutting it along the dims from d on. */
+/* Copies the part of x at x_at to y_at, in two parts for each rolled dim from d on. */
 static tern_status copy_rolled(tern_tensor *y, const tern_tensor *x, const roll *by, int d,
                                tern_shape part, int64_t x_at, int64_t y_at)
 {
@@ -124,7 +124,7 @@ static tern_status roll_forward(tern_call *call)
     return copy_rolled(y, x, call->attributes, 0, call->result[0].shape, x->offset, 0);
 }
 
-/* Rolled by n - shift, everything is back where it was. */
+/* The inverse of a roll by shift is a roll by n - shift. */
 static tern_status roll_backward(tern_gradient *g);
 
 static const tern_op roll_op = {.name = "roll",

@@ -1,11 +1,11 @@
-/* repeat.c -- elements written several times: repeat, tile, repeat_interleave: a dim of size 1
- * beside the repeated one is expanded, and both become one by a copy. */
+/* repeat.c -- repeated elements: repeat, tile, repeat_interleave. A new dim of size 1 beside the
+ * repeated dim is expanded, and a copy merges both. */
 #include "base/checked.h"
 #include "device/device.h"
 #include "ops/index/nonzero.h"
 #include <tern/ops.h>
 
-/* Dim d of x `times` as long: all of it again and again, or (each) its elements one by one. */
+/* Returns x with dim d repeated `times` times, as a whole, or with `each` element by element. */
 static tern_tensor *along(tern_tensor *x, int d, int64_t times, bool each)
 {
     tern_shape shape = tern_shape_of(x);
@@ -62,9 +62,9 @@ tern_tensor *tern_tile(tern_tensor *x, tern_shape dims)
     return tern_repeat(x, repeats);
 }
 
-/* ---- repeat_interleave: every element in place ------------------------------------------- */
+/* ---- repeat_interleave: each element is repeated ----------------------------------------- */
 
-/* x and the dim; without one x is flattened first. */
+/* Returns x and sets *d to the dim; without a dim returns x flattened. */
 static tern_tensor *with_dim(tern_tensor *x, tern_optional_int dim, int *d)
 {
     if (!x)
@@ -92,8 +92,8 @@ tern_tensor *tern_repeat_interleave(tern_tensor *x, int64_t repeats, tern_option
     return y && y->storage == x->storage ? tern_clone(y) : y;
 }
 
-/* [0] * repeats[0] + [1] * repeats[1] + ...: element i of the result comes from the first place
- * whose running sum is above i. Reads how many there are. */
+/* Returns [0] * repeats[0] + [1] * repeats[1] + ...: element i of the result is the first index
+ * whose cumulative sum exceeds i. Reads the number of elements on the host. */
 static tern_tensor *repeated_indices(tern_tensor *repeats)
 {
     tern_tensor *counts =

@@ -1,10 +1,10 @@
-/* slice_scatter.c -- copies of a tensor in which a view was written. */
+/* slice_scatter.c -- copies of a tensor with a view of them overwritten. */
 #include "ops/copy/copy.h"
 #include "tensor/op.h"
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* Which view: tern_select(x, dim, start), tern_slice(x, dim, start, end, step) or tern_diagonal(x,
+/* The view: tern_select(x, dim, start), tern_slice(x, dim, start, end, step) or tern_diagonal(x,
  * start, dim, dim2). */
 typedef enum view_kind { SELECT, SLICE, DIAGONAL } view_kind;
 typedef struct scatter_attributes {
@@ -55,7 +55,7 @@ static tern_tensor *put(const scatter_attributes *at, tern_tensor *x, tern_tenso
     return tern_apply(&op, (tern_tensor *[]){x, src}, 2, at, sizeof *at);
 }
 
-/* What was written comes from src, the rest from x. */
+/* The gradient of the view's elements goes to src, the rest to x. */
 static tern_status backward(tern_gradient *g)
 {
     const scatter_attributes *at = g->attributes;
@@ -69,7 +69,7 @@ static tern_status backward(tern_gradient *g)
 
 /* ---- public functions -------------------------------------------------------------------- */
 
-/* The view and src have one shape; src becomes of x's dtype. */
+/* Checks that the view and src have one shape, and converts src to the dtype of x. */
 static tern_tensor *scatter(const scatter_attributes *at, tern_tensor *x, tern_tensor *src,
                             const char *function)
 {

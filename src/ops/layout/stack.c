@@ -1,4 +1,4 @@
-/* stack.c -- tensors put side by side after they were given enough dims: hstack and its kin. */
+/* stack.c -- concatenation after adding dims: hstack and similar functions. */
 #include "base/memory.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
@@ -8,7 +8,7 @@ static tern_tensor *column(tern_tensor *x)
     return x && x->ndim < 2 ? tern_reshape(x, TERN_SHAPE(x->numel, 1)) : x;
 }
 
-/* The list joined along dim, each member prepared. */
+/* Returns the tensors of the list, each passed through `prepare`, concatenated along dim. */
 static tern_tensor *joined(tern_tensor *const *tensors, int n,
                            tern_tensor *(*prepare)(tern_tensor *), int dim, const char *function)
 {

@@ -1,5 +1,5 @@
-/* tril.c -- the triangular parts of matrices: tril keeps column - row <= diagonal, triu >=
- * diagonal; their gradients keep the same part. */
+/* tril.c -- triangular parts of matrices: tril keeps column - row <= diagonal, triu >= diagonal;
+ * their gradients keep the same part. */
 #include "ops/copy/copy.h"
 #include "tensor/op.h"
 #include "tensor/tensor.h"
@@ -22,7 +22,7 @@ static tern_status triangular_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Keeps low <= column - row <= high; the diagonal is one of the two. */
+/* Keeps elements with low <= column - row <= high; the diagonal is one of the two bounds. */
 static tern_status triangular_forward(tern_call *call)
 {
     const int64_t *diagonal = call->attributes;
@@ -50,7 +50,7 @@ static tern_status triangular_forward(tern_call *call)
     return status;
 }
 
-/* What was zeroed has no gradient. */
+/* The gradient of the elements that were set to zero is zero. */
 static tern_status triangular_backward(tern_gradient *g)
 {
     const int64_t *diagonal = g->attributes;

@@ -1,4 +1,4 @@
-/* aliases.c -- the second names that PyTorch has for comparisons. */
+/* aliases.c -- PyTorch's aliases of comparisons. */
 #include "ops/elementwise/alias.h"
 
 COMPARE(greater, gt)

@@ -1,11 +1,12 @@
-/* compare.c -- tensors compared as a whole, and bits; the rest are rows of logic.def. */
+/* compare.c -- comparisons of whole tensors, isclose, isin and bitwise_not; the rest are rows of
+ * logic.def. */
 #include "ops/sort/sort.h"
 #include "tensor/op.h"
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* |x - y| <= atol + rtol |y|. Equality comes first because inf - inf is NaN; a finite distance is
- * required because an infinite y would allow any. */
+/* |x - y| <= atol + rtol |y|. Equality is tested first because inf - inf is NaN; a finite distance
+ * is required because an infinite y would allow any distance. */
 tern_tensor *tern_isclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, bool equal_nan)
 {
     TERN_NAMED_IN_ERRORS;
@@ -27,13 +28,13 @@ tern_tensor *tern_isclose(tern_tensor *x, tern_tensor *y, double rtol, double at
                            tern_logical_and(tern_isfinite(distance), tern_le(distance, allowed)));
 }
 
-/* Whether a tensor of bools holds everywhere. */
+/* Returns whether all elements of a tensor of bools are true. */
 static bool holds(tern_tensor *bools)
 {
     return bools && tern_item_int(tern_all(bools)) != 0;
 }
 
-/* The reduction over isclose, read on the host. */
+/* Reads the reduction over isclose on the host. */
 bool tern_allclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, bool equal_nan)
 {
     TERN_NAMED_IN_ERRORS;
@@ -46,7 +47,7 @@ bool tern_allclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, boo
     return close;
 }
 
-/* Same shape and same elements. NaN is unequal to itself, as in PyTorch. */
+/* Returns whether shapes and elements are equal. NaN is unequal to itself, as in PyTorch. */
 bool tern_equal(tern_tensor *x, tern_tensor *y)
 {
     TERN_NAMED_IN_ERRORS;
@@ -61,9 +62,9 @@ bool tern_equal(tern_tensor *x, tern_tensor *y)
     return equal;
 }
 
-/* Whether each element of x is in y: y is sorted and x looked up by binary search, O((n + m) log m)
- * and no n x m table. The search gives the first place not less than x, one past the end for a
- * larger x, so it is clamped and the value there compared. */
+/* Returns whether each element of x is in y: y is sorted and x is searched in it by bisection, in
+ * O((n + m) log m) without an n x m table. The search gives the index of the first element not less
+ * than x, or n for a larger x, so the index is clamped and the element there is compared. */
 tern_tensor *tern_isin(tern_tensor *x, tern_tensor *y, bool invert)
 {
     TERN_NAMED_IN_ERRORS;

@@ -5,10 +5,10 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* A window at hand: element k is value(k, w). */
+/* A window function: element k is value(k, w). */
 typedef struct window {
     int64_t n;
-    double period; /* n, or n - 1 where the window is symmetric */
+    double period; /* n, or n - 1 for a symmetric window */
     bool sym;
     const double *numbers;
     int count;
@@ -85,7 +85,8 @@ static tern_tensor *make(const char *name, window w, tern_dtype dtype, const cha
 #define NUMBERS(...)                                                                               \
     .numbers = (const double[]){__VA_ARGS__},                                                      \
     .count = sizeof((double[]){__VA_ARGS__}) / sizeof(double)
-/* tern_NAME_window and tern_signal_windows_NAME without numbers of their own. */
+/* Defines tern_NAME_window and tern_signal_windows_NAME for a window without parameters of its
+ * own. */
 #define WINDOW(NAME, ...)                                                                          \
     tern_tensor *tern_##NAME##_window(int64_t n, bool periodic, tern_dtype dtype,                  \
                                       const char *device)                                          \

@@ -4,10 +4,10 @@
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* y = softmax((x + g) / tau) with Gumbel noise g = -log(-log(u)), u uniform: argmax(x + g) is
- * a sample of softmax(x), and the softmax is its differentiable relaxation (Jang et al. 2017).
- * hard: one_hot(argmax y) - y without gradient, plus y. Its value is the one-hot sample, its
- * gradient that of y (straight-through). */
+/* y = softmax((x + g) / tau) with Gumbel noise g = -log(-log(u)), u uniform: argmax(x + g) is a
+ * sample of softmax(x), and the softmax is its differentiable relaxation (Jang et al. 2017). With
+ * `hard` the result is one_hot(argmax y) - y without gradient, plus y: its value is the one-hot
+ * sample, its gradient that of y (straight-through). */
 tern_tensor *tern_gumbel_softmax(tern_tensor *x, double tau, bool hard, int dim)
 {
     TERN_NAMED_IN_ERRORS;

@@ -6,7 +6,7 @@
 
 enum { PLAIN, LOGARITHM }; /* as in softmax.cl */
 
-/* A team of threads for each row; n is the length of a row. The gradient has a second input. */
+/* Launches a team of threads for each row of length n. The gradient has a second input. */
 static tern_status launch(const tern_kernel_ref *kernel, tern_call *call)
 {
     const tern_tensor *x = call->in[0];
@@ -33,7 +33,7 @@ static tern_status infer(tern_call *call)
 
 /* ---- the gradient, an operation of its own: inputs y, dy --------------------------------- */
 
-/* dx = y (dy - sum y dy) for softmax, dx = dy - e^y sum dy for log_softmax, sums over the row.
+/* dx = y (dy - sum y dy) for softmax, dx = dy - e^y sum dy for log_softmax, with sums over the row.
  * Both need y only, so the logits are not saved. */
 static tern_status gradient_forward(tern_call *call)
 {
@@ -41,16 +41,16 @@ static tern_status gradient_forward(tern_call *call)
     return launch(&kernel, call);
 }
 
-/* The sum of each row, kept as a dim of size 1. */
+/* Returns the sum of each row, with a dim of size 1. */
 static tern_tensor *row_sum(tern_tensor *x)
 {
     return tern_sum_dim(x, TERN_DIMS(-1), true);
 }
 
-/* The gradient of the gradient. dx = y (dy - sum dy y) with the gradient v of dx:
- * ddy = y (v - sum v y), d/dy = v (dy - sum dy y) - dy sum v y. */
+/* The gradient of the gradient. For dx = y (dy - sum dy y) and the gradient v of dx: ddy = y (v -
+ * sum v y), d/dy = v (dy - sum dy y) - dy sum v y. */
 static tern_status softmax_double_backward(tern_gradient *g);
-/* dx = dy - e^y sum dy: ddy = v - sum v e^y, d/dy = -v e^y sum dy. */
+/* For dx = dy - e^y sum dy: ddy = v - sum v e^y, d/dy = -v e^y sum dy. */
 static tern_status log_softmax_double_backward(tern_gradient *g);
 
 static const tern_op softmax_gradient_op = {.name = "softmax_gradient",
@@ -96,8 +96,8 @@ static tern_status log_softmax_double_backward(tern_gradient *g)
 
 /* ---- forward ----------------------------------------------------------------------------- */
 
-/* y = e^(x - m) / sum e^(x - m), or log_softmax y = x - m - log sum e^(x - m). m is the row's
- * maximum, so that no exponential overflows. */
+/* y = e^(x - m) / sum e^(x - m), or for log_softmax y = x - m - log sum e^(x - m), where m is the
+ * maximum of the row, so that no exponential overflows. */
 static tern_status forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"softmax", "softmax"};
@@ -129,8 +129,8 @@ static const tern_op log_softmax_op = {.name = "log_softmax",
                                        .forward = forward,
                                        .backward = backward};
 
-/* The kernels take contiguous rows: another dim is transposed with the last one, and back in
- * the result. */
+/* The kernels need contiguous rows: another dim is transposed with the last one before and
+ * after. */
 static tern_tensor *over_dim(const tern_op *op, tern_tensor *x, int dim, const char *function)
 {
     int d;

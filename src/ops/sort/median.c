@@ -1,9 +1,9 @@
-/* median.c -- one place of each sorted row: kthvalue, median, nanmedian, mode.
+/* median.c -- an element of each sorted row by its rank: kthvalue, median, nanmedian, mode.
  *
- * Of n sorted elements the median is the one at (n - 1) / 2, the lower of two; NaN sorts last, so
- * that a row has one exactly when its last element is, and nanmedian counts those before it. mode
- * is the most frequent element. The values are gathered from x by the place, with gather's
- * gradient. */
+ * Of n sorted elements the median is the one at (n - 1) / 2, the lower of two. NaN sorts last, so a
+ * row has a NaN exactly if its last element is one, and nanmedian takes the median of the elements
+ * before the first NaN. mode is the most frequent element. The kernel finds indices; the values are
+ * gathered from x, with gather's gradient. */
 #include "ops/sort/sort.h"
 #include "ops/copy/copy.h"
 #include "tensor/tensor.h"
@@ -11,15 +11,15 @@
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* What to choose, as in sort.cl. */
+/* The element to choose, as in sort.cl. */
 typedef enum choice { NTH, MEDIAN, NANMEDIAN, MODE } choice;
 
 typedef struct choose_attributes {
-    int64_t k; /* of NTH, from 0 */
+    int64_t k; /* rank for NTH, from 0 */
     int dim;
 } choose_attributes;
 
-/* Input x; output the place for each row, its dim being 1. */
+/* Input: x. Output: an index for each row, with size 1 along dim. */
 static tern_status choose_infer(tern_call *call)
 {
     const choose_attributes *at = call->attributes;
@@ -45,7 +45,7 @@ static tern_status launch_choose(const tern_tensor *y, const tern_sorted *s, int
                        tern_arg_i64(s->n), tern_arg_i64(k), tern_arg_i32((int32_t)what));
 }
 
-/* The median of types that have no NaN is simply the element at (n - 1) / 2. */
+/* The median of a dtype without NaN is the element at (n - 1) / 2. */
 static tern_status choose_forward(tern_call *call)
 {
     const choose_attributes *at = call->attributes;
@@ -57,7 +57,7 @@ static tern_status choose_forward(tern_call *call)
     if (y->numel == 0)
         return TERN_OK;
     if (!tern_dtype_is_floating_point(x->dtype) && (what == MEDIAN || what == NANMEDIAN)) {
-        what = NTH; /* no NaN to look for */
+        what = NTH; /* the dtype has no NaN */
         k = (sides.n - 1) / 2;
     }
     tern_sorted s;
@@ -119,7 +119,7 @@ tern_status tern_mode(tern_tensor *x, int dim, bool keepdim, tern_values_indices
     return choose(&mode_op, x, 1, dim, keepdim, out, __func__);
 }
 
-/* The value of all elements of x, which every element that equals it has an even part in. */
+/* Returns one of the values of x; its gradient is divided evenly among the elements equal to it. */
 static tern_status even_infer(tern_call *call)
 {
     call->n_out = 1;
@@ -148,8 +148,7 @@ static const tern_op even_op = {.name = "median",
                                 .forward = even_forward,
                                 .backward = even_backward};
 
-/* What PyTorch fills in for the median of nothing: NaN, the smallest integer of the type, or
- * true. */
+/* Returns PyTorch's median of an empty tensor: NaN, the smallest integer of the dtype, or true. */
 static tern_scalar of_nothing(tern_dtype dtype)
 {
     return tern_dtype_is_floating_point(dtype)
@@ -169,7 +168,8 @@ static tern_tensor *of_all(const tern_op *op, tern_tensor *x, const char *functi
     if (x->numel == 0) {
         tern_tensor *y =
             tern_full(TERN_SHAPE_SCALAR, of_nothing(x->dtype), x->dtype, tern_device(x));
-        return tern_requires_grad(x) ? tern_add(y, tern_sum(x)) : y; /* with the graph of x */
+        return tern_requires_grad(x) ? tern_add(y, tern_sum(x)) : y; /* connects y to the graph
+                                                                      * of x */
     }
     tern_tensor *flat = tern_detach(x->ndim > 1 ? tern_flatten(x, 0, -1) : x);
     if (!flat || choose(op, flat, 1, 0, false, &both, function) != TERN_OK)

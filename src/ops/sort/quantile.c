@@ -1,12 +1,13 @@
-/* quantile.c -- quantile and nanquantile: between the two sorted elements next to a rank.
+/* quantile.c -- quantile and nanquantile: interpolation between two sorted elements.
  *
- * The rank of q among n is q (n - 1); with a its fraction and s the sorted elements around it,
+ * The rank of q among n elements is q (n - 1); with a its fraction and s the sorted elements around
+ * it,
  *   y = s[low] + a (s[high] - s[low])
  * or one of the two, or their mean. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
-/* dim moved to the end; all dims as one where none is named. */
+/* Returns x with dim moved to the end, or flattened if no dim is given. */
 static tern_tensor *dim_last(tern_tensor *x, const tern_optional_int *dim, int d)
 {
     tern_shape order = {0};
@@ -19,8 +20,8 @@ static tern_tensor *dim_last(tern_tensor *x, const tern_optional_int *dim, int d
     return tern_permute(x, order);
 }
 
-/* Where each q is among 0 .. n - 1: (*, q), with the history of q. Rows with NaN take the last one,
- * which is NaN; without_nan: their NaN do not count. */
+/* Returns the rank of each q in 0 .. n - 1, (*, q), differentiable in q. Rows with NaN get the last
+ * rank, whose element is NaN; with without_nan, NaN is not counted. */
 static tern_tensor *ranks_of(tern_tensor *sorted, tern_tensor *q, bool without_nan)
 {
     int64_t n = tern_size(sorted, -1);
@@ -29,7 +30,7 @@ static tern_tensor *ranks_of(tern_tensor *sorted, tern_tensor *q, bool without_n
         tern_tensor *valid = tern_logical_not(tern_isnan(sorted));
         valid = tern_to_dtype(tern_sum_dim(valid, TERN_DIMS(-1), true), sorted->dtype);
         ranks = tern_mul(tern_sub_scalar(valid, tern_scalar_int(1)), q);
-        bad = tern_lt_scalar(ranks, tern_scalar_int(0)); /* none is valid */
+        bad = tern_lt_scalar(ranks, tern_scalar_int(0)); /* all elements are NaN */
         return tern_masked_fill(ranks, bad, tern_scalar_int(0));
     }
     bad = tern_isnan(tern_narrow(sorted, -1, n - 1, 1));
@@ -37,7 +38,8 @@ static tern_tensor *ranks_of(tern_tensor *sorted, tern_tensor *q, bool without_n
     return tern_where(bad, tern_full_like(ranks, tern_scalar_int(n - 1)), ranks);
 }
 
-/* low = floor(rank), high = the next where the rank has a fraction. */
+/* Returns the elements at low = floor(rank) and high, the next rank if rank has a fraction,
+ * combined as `how` says. */
 static tern_tensor *between(tern_tensor *sorted, tern_tensor *ranks, tern_interpolation how)
 {
     tern_tensor *low = tern_to_dtype(ranks, TERN_I64);
@@ -58,7 +60,7 @@ static tern_tensor *between(tern_tensor *sorted, tern_tensor *ranks, tern_interp
     tern_tensor *a = tern_gather(sorted, -1, low), *b = tern_gather(sorted, -1, high);
     if (how == TERN_INTERPOLATION_MIDPOINT)
         part = tern_full_like(part, tern_scalar_real(0.5));
-    return tern_lerp(a, b, part); /* from the nearer end, so that an infinite one stays */
+    return tern_lerp(a, b, part); /* computed from the nearer end: infinities stay */
 }
 
 static tern_status check(tern_tensor *x, tern_tensor *q, const char *name)
@@ -89,7 +91,7 @@ static tern_status check(tern_tensor *x, tern_tensor *q, const char *name)
     return TERN_OK;
 }
 
-/* (*, q) as (q, *), the reduced dims back where keepdim. */
+/* Returns y (*, q) as (q, *), with the reduced dims if keepdim. */
 static tern_tensor *in_place_of_dim(tern_tensor *y, const tern_tensor *x, const tern_tensor *q,
                                     const tern_quantile_options *o, int d)
 {
@@ -138,7 +140,8 @@ tern_tensor *tern_nanquantile(tern_tensor *x, tern_tensor *q, const tern_quantil
     return quantile(x, q, options, true, "nanquantile");
 }
 
-/* q as a tensor of x's type; what is wrong with x is said of the tensor's form. */
+/* Returns q as a tensor with the dtype of x, or NULL if x is NULL; the function with a tensor q
+ * reports other errors of x. */
 static tern_tensor *rank_like(const tern_tensor *x, double q, const char *name)
 {
     if (!x)

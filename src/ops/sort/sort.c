@@ -1,9 +1,9 @@
-/* sort.c -- sort, argsort, topk: the places in the order, and the values that stand there.
+/* sort.c -- sort, argsort, topk: the sorted indices, and the values at them.
  *
- * Each slice along dim becomes a row of integer keys in the order of its elements (order.h). A
- * stable merge sort: blocks of 16 by insertion, then runs of doubling width are merged, every lane
- * finding by bisection where its span of the result comes from. Values are gathered by the places,
- * so their gradient is gather's; topk is the beginning of a sort. */
+ * Each slice along dim becomes a row of integer keys with the order of its elements (order.h). The
+ * sort is a stable merge sort: blocks of 16 are sorted by insertion, then runs of doubling length
+ * are merged, where each lane finds the inputs of its part of the result by bisection. Values are
+ * gathered by the indices, so their gradient is gather's; topk is the first part of a sort. */
 #include "ops/sort/sort.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>
@@ -12,7 +12,7 @@ enum { BLOCK = 16, SPAN = 32 }; /* as in sort.cl */
 
 /* ---- rows -------------------------------------------------------------------------------- */
 
-/* What keys of dtype are kept in. */
+/* Returns the dtype of the keys of elements of dtype. */
 static tern_dtype key_type(tern_dtype dtype)
 {
     return tern_dtype_size(dtype) == 8 ? TERN_I64 : TERN_I32;
@@ -53,7 +53,8 @@ void tern_sorted_free(tern_sorted *s)
     s->keys = s->places = NULL;
 }
 
-/* Buffers of x's size: keys, and where places move along with them. */
+/* Allocates buffers of the size of x: keys, and with `places` the indices that are sorted with
+ * them. */
 static tern_status make_rows(tern_sorted *s, const tern_tensor *x, bool places)
 {
     tern_shape shape = {1, {x->numel}};
@@ -63,7 +64,7 @@ static tern_status make_rows(tern_sorted *s, const tern_tensor *x, bool places)
     return s->keys && (s->places || !places) ? TERN_OK : tern_last_status();
 }
 
-/* Merges go from one pair of buffers to the other and back. */
+/* Merges alternate between two pairs of buffers. */
 tern_status tern_sort_rows(tern_sorted *s, const tern_tensor *x, const tern_sides *sides,
                            int32_t flip)
 {
@@ -89,7 +90,7 @@ tern_status tern_sort_rows(tern_sorted *s, const tern_tensor *x, const tern_side
     return status;
 }
 
-/* ---- places: input x, output the first count places along dim ---------------------------- */
+/* ---- indices: input x, output the first count indices along dim ------------------------ */
 
 typedef struct sort_attributes {
     int64_t count;
@@ -143,7 +144,7 @@ static const tern_op sort_op = {.name = "sort",
 
 /* ---- public functions -------------------------------------------------------------------- */
 
-/* The places of the first count (-1: of all). */
+/* Returns the first count sorted indices (-1: all). */
 static tern_tensor *places(tern_tensor *x, int dim, int64_t count, bool descending)
 {
     sort_attributes at = {count, dim, descending ? -1 : 0};
@@ -153,7 +154,7 @@ static tern_tensor *places(tern_tensor *x, int dim, int64_t count, bool descendi
     return tern_apply(&sort_op, &x, 1, &at, sizeof at);
 }
 
-/* values = x at indices: gather, whose gradient goes back to where they stood. */
+/* Sets values to x gathered at the indices, with gather's gradient. */
 static tern_status with_values(tern_tensor *x, int dim, tern_tensor *indices,
                                tern_values_indices *out)
 {
@@ -199,7 +200,7 @@ tern_status tern_topk(tern_tensor *x, int64_t k, int dim, bool largest, bool sor
 {
     TERN_NAMED_IN_ERRORS;
     int d;
-    (void)sorted; /* they are */
+    (void)sorted; /* always sorted */
     if (!x || !out)
         return tern_fail_argument_null(__func__, x ? "out" : "x");
     TERN_TRY(tern_wrap_dim(dim, x->ndim, &d, __func__));
@@ -211,6 +212,6 @@ tern_status tern_topk(tern_tensor *x, int64_t k, int dim, bool largest, bool sor
     if (x->dtype == TERN_BOOL)
         return tern_fail_dtype(__func__, x->dtype);
     if (x->ndim == 0)
-        k = 1; /* without a dim to shorten its one element stays, as in PyTorch */
+        k = 1; /* a 0-dim tensor keeps its one element, as in PyTorch */
     return with_values(x, d, places(x, d, k, largest), out);
 }

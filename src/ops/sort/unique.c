@@ -1,7 +1,7 @@
-/* unique.c -- searchsorted by bisection, and unique: the values that differ among sorted ones.
+/* unique.c -- searchsorted by bisection, and unique: the distinct values among sorted ones.
  *
- * unique: neighbours of the sorted elements that differ begin a run; the running sum of those
- * changes is each element's run, and a search for the run's number where the run begins and
+ * unique: adjacent sorted elements that differ begin a run; the cumulative sum of these changes is
+ * the number of each element's run, and a search for a run's number finds where the run begins and
  * ends. */
 #include "ops/sort/sort.h"
 #include "tensor/op.h"
@@ -40,7 +40,7 @@ static tern_status search_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* y = how many of the row of bounds are below (right: not above) the value. */
+/* y = the number of elements in the row of bounds below the value (right: not above it). */
 static tern_status search_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"sort", "sort_search"};
@@ -95,7 +95,8 @@ tern_tensor *tern_bucketize(tern_tensor *values, tern_tensor *boundaries, bool r
     return tern_searchsorted(boundaries, values, right ? TERN_SIDE_RIGHT : TERN_SIDE_LEFT);
 }
 
-/* value beside boundaries, of their type unless it is real and they are not. */
+/* Returns value as a tensor in the dtype of boundaries, or in float32 if value is real and
+ * boundaries are not. */
 static tern_tensor *number_beside(const tern_tensor *boundaries, tern_scalar value)
 {
     bool real = value.kind == TERN_SCALAR_REAL && !tern_dtype_is_floating_point(boundaries->dtype);
@@ -117,7 +118,8 @@ tern_tensor *tern_bucketize_scalar(tern_scalar value, tern_tensor *boundaries, b
 
 /* ---- unique ------------------------------------------------------------------------------ */
 
-/* Which run of equals each element of the non-empty sequence is in, from 0. */
+/* Returns the number of the run of equal elements that each element of x, not empty, is in, from
+ * 0. */
 static tern_tensor *runs_of(tern_tensor *x)
 {
     tern_shape one = {1, {1}};
@@ -141,8 +143,8 @@ static tern_status unique_of_none(const tern_tensor *x, tern_unique_result *out)
     return TERN_OK;
 }
 
-/* runs: 0 0 1 2 2 .., the number of each element's run; starts: where each run begins. Inverse
- * indices of the sorted form are searched for, as sorting has moved the elements. */
+/* runs is the number of each element's run, 0 0 1 2 2 ..; starts is the index where each run
+ * begins. Inverse indices are searched in the sorted values, as the sort has moved the elements. */
 static tern_status unique(tern_tensor *x, bool sorted, tern_unique_result *out)
 {
     tern_shape shape = tern_shape_of(x), flat = {1, {x->numel}};

@@ -1,21 +1,22 @@
-/* unique_dim.c -- unique along a dim: the entries that differ, in the order of their elements.
+/* unique_dim.c -- unique along a dim: the distinct entries, in lexicographic order.
  *
- * Each column of elements becomes ranks 0, 1, ... of what differs. Two columns of ranks a, b are
- * one of keys a n + b, whose ranks are those of the pairs; halving the columns that way leaves one,
- * which is the inverse, after sorting 2 n k elements altogether. */
+ * Each column of elements is replaced by the ranks 0, 1, ... of its distinct elements. Two columns
+ * of ranks a, b are combined to keys a n + b, whose ranks are those of the pairs; repeated halving
+ * leaves one column, which is the inverse, after sorting 2 n k elements in total. */
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* Which run of equals each element of the non-empty sorted rows (k, n) is in, from 0. */
+/* Returns the number of the run of equal elements for each element of the sorted rows (k, n), not
+ * empty, from 0. */
 static tern_tensor *runs_of(tern_tensor *changes, int64_t rows)
 {
     tern_tensor *first = changes ? tern_new_zeros(changes, TERN_SHAPE(rows, 1)) : NULL;
     return first ? tern_cumsum(tern_cat((tern_tensor *[]){first, changes}, 2, -1), -1) : NULL;
 }
 
-/* The rank of each element of (k, n) in its row, int64; equals have the same. */
+/* Returns the rank of each element of (k, n) in its row, int64; equal elements have one rank. */
 static tern_tensor *ranks_of(tern_tensor *x)
 {
     tern_values_indices sorted;
@@ -28,7 +29,7 @@ static tern_tensor *ranks_of(tern_tensor *x)
     return runs ? tern_scatter(runs, 1, sorted.indices, runs, TERN_REDUCE_NONE) : NULL;
 }
 
-/* The rank of each entry among the n, by the elements of (k, n) from the first row on. */
+/* Returns the rank of each of the n entries, in lexicographic order of the columns of (k, n). */
 static tern_tensor *ranks_of_entries(tern_tensor *x)
 {
     tern_tensor *ranks = ranks_of(x);
@@ -46,7 +47,7 @@ static tern_tensor *ranks_of_entries(tern_tensor *x)
     return ranks ? tern_select(ranks, 0, 0) : NULL;
 }
 
-/* The same where neighbours alone are compared: the number of its run. */
+/* Returns the number of the run of each entry, comparing adjacent entries only. */
 static tern_tensor *runs_of_entries(tern_tensor *x)
 {
     int64_t n = x->shape[1];
@@ -81,8 +82,8 @@ static tern_status check(const tern_tensor *x, int dim, const char *function)
     return TERN_OK;
 }
 
-/* inverse: which of the results each entry is. The entries in that order begin a run at the first
- * of its equals. */
+/* inverse is the index of the result for each entry. Entries sorted by inverse begin a run at the
+ * first of equal entries. */
 static tern_status results_of(tern_tensor *x, int dim, tern_tensor *inverse,
                               tern_unique_result *out)
 {

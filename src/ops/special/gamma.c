@@ -1,4 +1,4 @@
-/* gamma.c -- gamma functions that are made of others; the rest are rows of special.def. */
+/* gamma.c -- gamma functions composed of other operations; the rest are rows of special.def. */
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <math.h>
@@ -14,7 +14,8 @@ static tern_status polygamma_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* (-1)^(n + 1) n! zeta(n + 1, x), where a large n! is brought under the powers of zeta's terms. */
+/* (-1)^(n + 1) n! zeta(n + 1, x), where a large n! is multiplied into the powers of zeta's
+ * terms. */
 static tern_status polygamma_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"polygamma", "polygamma"};
@@ -49,7 +50,7 @@ static const tern_op polygamma_op = {.name = "polygamma",
                                      .forward = polygamma_forward,
                                      .backward = polygamma_backward};
 
-/* The n-th derivative of digamma; the first two are rows of special.def. */
+/* The n-th derivative of digamma; n = 0 and n = 1 are rows of special.def. */
 tern_tensor *tern_polygamma(int64_t n, tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
@@ -64,9 +65,8 @@ tern_tensor *tern_polygamma(int64_t n, tern_tensor *x)
     return tern_apply(&polygamma_op, &x, 1, &n, sizeof n);
 }
 
-/* log of the multivariate gamma function:
- * p (p - 1) / 4 log(pi) + the sum over j = 1..p of lgamma(x + (1 - j) / 2). The p terms are a new
- * last dim, which the reduction removes. */
+/* The logarithm of the multivariate gamma function: p (p - 1) / 4 log(pi) + the sum over j = 1..p
+ * of lgamma(x + (1 - j) / 2). The p terms are a new last dim, which the reduction removes. */
 tern_tensor *tern_mvlgamma(tern_tensor *x, int64_t p)
 {
     TERN_NAMED_IN_ERRORS;
@@ -78,7 +78,7 @@ tern_tensor *tern_mvlgamma(tern_tensor *x, int64_t p)
         return tern_lgamma(x);
     tern_dtype own = tern_dtype_of(x), dtype = own == TERN_F64 ? TERN_F64 : TERN_F32;
     tern_tensor *steps = tern_arange(0, (double)p / -2, -0.5, dtype, tern_device(x));
-    x = tern_to_dtype(x, dtype); /* halves are rounded once, at the end */
+    x = tern_to_dtype(x, dtype); /* half precision is rounded once, at the end */
     tern_tensor *parts = steps ? tern_lgamma(tern_add(tern_unsqueeze(x, -1), steps)) : NULL;
     tern_tensor *sum = parts ? tern_sum_dim(parts, TERN_DIMS(-1), false) : NULL;
     sum = sum ? tern_to_dtype(sum, tern_dtype_of(parts)) : NULL; /* autocast makes sums float32 */

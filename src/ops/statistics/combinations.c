@@ -1,10 +1,11 @@
-/* combinations.c -- Kronecker products, block diagonals, powers; products of sets and choices. */
+/* combinations.c -- Kronecker products, block diagonals, Vandermonde matrices; Cartesian products
+ * and combinations. */
 #include "device/device.h"
 #include "tensor/op.h"
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-enum { MOST = 64 }; /* tensors of a list */
+enum { MOST = 64 }; /* most tensors of a list */
 
 static tern_status check_list(tern_tensor *const *tensors, int n, const char *function)
 {
@@ -27,7 +28,7 @@ static tern_status check_vector(const tern_tensor *x, const char *function)
 
 /* ---- matrices ------------------------------------------------------------------------------ */
 
-/* Dim d of x's interleaved with dims of size 1, in front or behind. */
+/* Returns x with a dim of size 1 before, or with `behind` after, each of its dims. */
 static tern_tensor *spread(tern_tensor *x, int ndim, bool behind)
 {
     tern_shape shape = {.ndim = 2 * ndim};
@@ -39,7 +40,7 @@ static tern_tensor *spread(tern_tensor *x, int ndim, bool behind)
     return tern_reshape(x, shape);
 }
 
-/* z[i p + k][j q + l] = x[i][j] y[k][l] for y of (p, q): an outer product whose dims take turns. */
+/* z[i p + k][j q + l] = x[i][j] y[k][l] for y (p, q): an outer product with alternating dims. */
 tern_tensor *tern_kron(tern_tensor *x, tern_tensor *y)
 {
     TERN_NAMED_IN_ERRORS;
@@ -58,7 +59,7 @@ tern_tensor *tern_kron(tern_tensor *x, tern_tensor *y)
     return z ? tern_reshape(z, shape) : NULL;
 }
 
-/* Each matrix between zeros to its left and right, and those rows one below the other. */
+/* Pads each matrix with zeros to its left and right, and concatenates the rows. */
 tern_tensor *tern_block_diag(tern_tensor *const *tensors, int n)
 {
     TERN_NAMED_IN_ERRORS;
@@ -86,7 +87,7 @@ tern_tensor *tern_block_diag(tern_tensor *const *tensors, int n)
     return n ? tern_cat(rows, n, 0) : tern_empty(TERN_SHAPE(1, 0), TERN_F32, NULL);
 }
 
-/* y[i][j] = x[i]^j as running products of x; columns in falling powers unless increasing. */
+/* y[i][j] = x[i]^j by cumulative products of x; columns in descending powers unless increasing. */
 tern_tensor *tern_vander(tern_tensor *x, int64_t n, bool increasing)
 {
     TERN_COMPOSED("vander", NONE, &x);
@@ -126,7 +127,7 @@ tern_tensor *tern_cartesian_prod(tern_tensor *const *tensors, int n)
     return tern_stack(all, n, 1);
 }
 
-/* Where the numbers of a grid of places go up, or do not go down. */
+/* Returns where the numbers of a grid of indices increase, or with `equals` do not decrease. */
 static tern_tensor *ascending(tern_tensor *const *grid, int n, bool equals)
 {
     tern_tensor *mask = tern_ones(tern_shape_of(grid[0]), TERN_BOOL, tern_device(grid[0]));
@@ -136,7 +137,8 @@ static tern_tensor *ascending(tern_tensor *const *grid, int n, bool equals)
     return mask;
 }
 
-/* Of the grid of all r-fold choices, those whose places go up: every combination once, in order. */
+/* Selects from the grid of all r-tuples those with increasing indices: each combination once, in
+ * order. */
 tern_tensor *tern_combinations(tern_tensor *x, int r, bool with_replacement)
 {
     const char *function = "tern_combinations";

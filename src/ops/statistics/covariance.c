@@ -1,8 +1,8 @@
-/* covariance.c -- covariances and correlations of rows, weighted or not.
+/* covariance.c -- covariances and correlations of rows, with or without weights.
  *
  *   cov = sum_i w_i (x_i - mean)(x_i - mean)' / (sum w - correction sum(w a) / sum w)
  *
- * with w = fweights aweights and a = aweights, the mean weighted too: one matrix product. */
+ * with w = fweights aweights and a = aweights, and a weighted mean: one matrix product. */
 #include "base/option.h"
 #include "tensor/op.h"
 #include <math.h>
@@ -37,7 +37,7 @@ static tern_status check_weights(tern_tensor *w, const char *what, bool whole, i
                     : tern_failed_since(failures);
 }
 
-/* What the sums of products are divided by: not below zero. */
+/* Returns the divisor of the sums of products, clamped at 0. */
 static tern_tensor *divisor(const tern_cov_options *o, tern_tensor *w, tern_tensor *sum)
 {
     double correction = (double)o->correction.value;
@@ -87,7 +87,7 @@ tern_tensor *tern_cov(tern_tensor *x, const tern_cov_options *options)
     return tern_squeeze(tern_div(products, divisor(o, w, sum)));
 }
 
-/* c_ij / (sqrt(c_ii) sqrt(c_jj)), kept within -1 and 1 against rounding. */
+/* c_ij / (sqrt(c_ii) sqrt(c_jj)), clamped to -1..1 against rounding. */
 tern_tensor *tern_corrcoef(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;

@@ -1,11 +1,11 @@
-/* diff.c -- differences of neighbours, and areas below a curve by trapezoids.
+/* diff.c -- differences of adjacent elements, and integrals by the trapezoidal rule.
  *
- *   diff: y[i] = x[i + 1] - x[i], n times;   trapezoid: sum (x[i + 1] - x[i]) (y[i] + y[i + 1]) /
- *                                            2 */
+ *   diff: y[i] = x[i + 1] - x[i], n times
+ *   trapezoid: sum (x[i + 1] - x[i]) (y[i] + y[i + 1]) / 2 */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
-/* dim from the front; -1 after an error. A scalar has none. */
+/* Returns dim counted from the front, or -1 after an error. A scalar has no dims. */
 static int place_of(int dim, const tern_tensor *x, const char *function)
 {
     if (x->ndim == 0) {
@@ -18,7 +18,7 @@ static int place_of(int dim, const tern_tensor *x, const char *function)
 
 /* ---- diff ---------------------------------------------------------------------------------- */
 
-/* Whether part can be joined to x along dim. */
+/* Checks that part can be concatenated with x along dim. */
 static tern_status check_joined(const tern_tensor *x, const tern_tensor *part, int dim)
 {
     if (!part)
@@ -38,7 +38,7 @@ static tern_status check_joined(const tern_tensor *x, const tern_tensor *part, i
     return TERN_OK;
 }
 
-/* prepend, x and append one after the other along dim. */
+/* Returns prepend, x and append concatenated along dim. */
 static tern_tensor *joined(tern_tensor *x, int dim, tern_tensor *prepend, tern_tensor *append)
 {
     tern_tensor *parts[3];
@@ -79,9 +79,9 @@ tern_tensor *tern_diff(tern_tensor *x, int64_t n, int dim, tern_tensor *prepend,
     return x;
 }
 
-/* ---- areas --------------------------------------------------------------------------------- */
+/* ---- integrals ----------------------------------------------------------------------------- */
 
-/* The distances between the places x along y's dim. */
+/* Returns the distances between the points x along the dim of y. */
 static tern_tensor *steps(const tern_tensor *y, tern_tensor *x, int dim, const char *function)
 {
     tern_shape shape = {.ndim = y->ndim};
@@ -105,7 +105,7 @@ static tern_tensor *halved(tern_tensor *x)
     return tern_div_scalar(x, tern_scalar_int(2));
 }
 
-/* The areas of the trapezoids, twice. */
+/* Returns twice the areas of the trapezoids. */
 static tern_tensor *areas(tern_tensor *y, tern_tensor *x, double dx, int dim, const char *function)
 {
     if (y->dtype == TERN_BOOL)

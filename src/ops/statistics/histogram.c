@@ -1,13 +1,13 @@
-/* histogram.c -- how often numbers are there: bincount, histc. Numbers are sorted and each count is
- * the difference of two searches: the same on every device, without atomic additions. */
+/* histogram.c -- counts of numbers: bincount, histc. The numbers are sorted and each count is the
+ * difference of two searches: equal results on every device, without atomic additions. */
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <math.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* How often each of 0 .. bins - 1 is among the int64 numbers; the others do not count. Sorted, not
- * added up: the same work on every device, without atomics. */
+/* Returns the number of occurrences of each of 0 .. bins - 1 in the int64 numbers; others are not
+ * counted. The numbers are sorted, which needs no atomic additions. */
 static tern_tensor *counts_of(tern_tensor *numbers, int64_t bins)
 {
     tern_values_indices both;
@@ -18,7 +18,7 @@ static tern_tensor *counts_of(tern_tensor *numbers, int64_t bins)
     return tern_sub(tern_narrow(below, 0, 1, bins), tern_narrow(below, 0, 0, bins));
 }
 
-/* The numbers to count as int64, and how many counts there are. */
+/* Checks the arguments of bincount, and sets *bins to the number of counts. */
 static tern_status check_bincount(tern_tensor *x, tern_tensor *weights, int64_t minlength,
                                   int64_t *bins)
 {
@@ -76,7 +76,7 @@ tern_tensor *tern_bincount(tern_tensor *x, tern_tensor *weights, int64_t minleng
     return y;
 }
 
-/* The range to count in: PyTorch's, that of x where low == high, one wider where that is one
+/* Sets the range of bins as PyTorch: the range of x where low == high, extended if that is one
  * number. */
 static tern_status histc_range(tern_tensor *x, double *low, double *high)
 {
@@ -99,7 +99,8 @@ static tern_status histc_range(tern_tensor *x, double *low, double *high)
     return TERN_OK;
 }
 
-/* Of integers, whose bounds are cut to integers, in integers: the quotient is exact. */
+/* Returns the bins of integers, computed in integers with truncated bounds: the quotient is
+ * exact. */
 static tern_tensor *places_of_integers(tern_tensor *x, int64_t bins, double low, double high)
 {
     if (fabs(low) > 0x1p53 || fabs(high) > 0x1p53 || (high - low) * (double)bins > 0x1p62)
@@ -109,13 +110,13 @@ static tern_tensor *places_of_integers(tern_tensor *x, int64_t bins, double low,
                               low, high, (long long)bins);
     tern_scalar from = tern_scalar_int((int64_t)low),
                 width = tern_scalar_int((int64_t)(high - low));
-    tern_tensor *beyond = tern_clamp(x, low, high); /* what is outside is left out afterwards */
+    tern_tensor *beyond = tern_clamp(x, low, high); /* outside elements are removed later */
     return tern_floor_divide_scalar(
         tern_mul_scalar(tern_sub_scalar(beyond, from), tern_scalar_int(bins)), width);
 }
 
-/* The bin of x is floor((x - low) / (high - low) bins), the last one including high; others are
- * -1. */
+/* The bin of x is floor((x - low) / (high - low) bins); the last bin includes high; elements
+ * outside get -1. */
 static tern_tensor *histc(tern_tensor *x, int64_t bins, double low, double high)
 {
     tern_shape flat = {1, {x->numel}};
@@ -136,7 +137,7 @@ static tern_tensor *histc(tern_tensor *x, int64_t bins, double low, double high)
                              tern_scalar_real(high - low));
         at = tern_to_dtype(tern_mul_scalar(at, tern_scalar_int(bins)), TERN_I64);
     }
-    at = tern_clamp(at, -INFINITY, (double)(bins - 1)); /* the last one has its upper end */
+    at = tern_clamp(at, -INFINITY, (double)(bins - 1)); /* the last bin includes high */
     at = tern_masked_fill(at, tern_logical_not(inside), tern_scalar_int(-1));
     return at ? tern_to_dtype(counts_of(at, bins), dtype) : NULL;
 }

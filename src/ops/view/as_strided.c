@@ -1,8 +1,10 @@
-/* as_strided.c -- a view of any geometry at a tensor's storage, and its gradient.
+/* as_strided.c -- a view with any shape, strides and offset in a tensor's storage, and its
+ * gradient.
  *
- * Elements of the view may be one in memory, and so may x's. The gradient goes through that memory:
- * dy is added up in a row of zeros, each element where the view has it; x's elements are read from
- * the row; and those that x has several times share what came in, by a count of them. */
+ * Several elements of the view may share one place in memory, and so may elements of x. The
+ * gradient is therefore computed on a row of zeros that stands for the memory: each element of dy
+ * is added at the place of its element of the view; then the elements of dx are read at the places
+ * of the elements of x, divided by the number of elements of x that share a place. */
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
 #include "ops/view/as_strided.h"
@@ -23,10 +25,10 @@ static tern_status as_strided_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* ---- scatter: a view's gradients added up in a row of n elements, where the view has them - */
+/* ---- scatter: adds the gradient of a view into a row of n elements, at the view's places --- */
 
 typedef struct scatter_attributes {
-    tern_strided view; /* relative to the row */
+    tern_strided view; /* offset and strides in the row */
     int64_t n;
 } scatter_attributes;
 
@@ -39,7 +41,8 @@ static tern_status scatter_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Add x into out for all positions of the dims from d on that are not kept. */
+/* Adds x into out, with one addition of views for each position of the dims from d on that are not
+ * kept. */
 static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_strided *view,
                              uint32_t kept, int d, int64_t out_at, int64_t x_at)
 {
@@ -72,7 +75,7 @@ static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_
     return status;
 }
 
-/* Elements of dims that never meet in memory are added by one launch; the others position by
+/* Dims whose elements never share a place in memory are added by one launch, other dims position by
  * position. */
 static tern_status scatter_forward(tern_call *call)
 {
@@ -87,7 +90,7 @@ static tern_status scatter_forward(tern_call *call)
                      at->view.offset, x->offset);
 }
 
-/* The view's elements read from the row. */
+/* Returns the elements of the view, read from the row. */
 static tern_tensor *gather(tern_tensor *row, const tern_strided *view)
 {
     tern_shape stride = {.ndim = view->shape.ndim};
@@ -113,9 +116,10 @@ static tern_tensor *scatter(tern_tensor *x, const tern_strided *view, int64_t n)
     return tern_apply(&scatter_op, &x, 1, &at, sizeof at);
 }
 
-/* ---- the gradient: the view's elements in the range of memory, then x's in the same ---- */
+/* ---- the gradient: adds at the places of the view, reads at the places of x ------------- */
 
-/* The last element of a shape and its strides, from the first one; -1 of none. */
+/* Returns the distance from the first element of a shape with strides to the last one, or -1 if it
+ * is empty. */
 static int64_t reach_of(const tern_shape *shape, const int64_t *stride)
 {
     int64_t last = 0;
@@ -132,7 +136,7 @@ static tern_status as_strided_backward(tern_gradient *g)
     tern_strided view = *(const tern_strided *)g->attributes;
     tern_strided own = {.shape = g->in_shape[0]};
     memcpy(own.stride, view.in_stride, sizeof own.stride);
-    for (int d = 0; d < view.shape.ndim; d++) /* repeated elements add up first */
+    for (int d = 0; d < view.shape.ndim; d++) /* expanded elements are summed first */
         if (view.stride[d] == 0 && view.shape.dims[d] > 1)
             view.shape.dims[d] = 1;
     tern_tensor *dview = tern_sum_to(g->dout[0], &view.shape);
@@ -146,7 +150,7 @@ static tern_status as_strided_backward(tern_gradient *g)
     tern_tensor *row = dview ? scatter(dview, &view, n) : NULL;
     g->din[0] = gather(row, &own);
     if (own_last >= 0 && tern_distinct_dims(&own.shape, own.stride) != (1u << own.shape.ndim) - 1) {
-        /* Elements of x that are one in memory share what came in. */
+        /* Elements of x that share a place in memory share its gradient evenly. */
         tern_tensor *counts = scatter(tern_new_ones(row, own.shape), &own, n);
         g->din[0] = tern_div(g->din[0], gather(counts, &own));
     }
@@ -160,7 +164,7 @@ const tern_op tern_as_strided_op = {.name = "as_strided",
 
 /* ---- the public function ----------------------------------------------------------------- */
 
-/* Elements of the storage that the view needs; INT64_MAX where that overflows. */
+/* Returns the number of elements of the storage that the view needs, or INT64_MAX on overflow. */
 static int64_t needed(const tern_strided *view, int64_t offset)
 {
     int64_t last = offset;
@@ -197,7 +201,7 @@ tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_as_strided: invalid storage offset %lld",
                               (long long)offset);
     if (x->storage->zero_padded)
-        x->storage->zero_padded = false; /* what is there can be written from here on */
+        x->storage->zero_padded = false; /* the view may write the padding */
     int64_t elements = (int64_t)(tern_storage_bytes(x->storage) / tern_dtype_size(x->dtype));
     if (needed(&view, start) > elements)
         return tern_fail_null(TERN_ERR_ARGUMENT,

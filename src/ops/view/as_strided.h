@@ -1,4 +1,4 @@
-/* as_strided.h -- the operation behind tern_as_strided, of the attributes in tensor/op.h. */
+/* as_strided.h -- the operation of tern_as_strided; its attributes are in tensor/op.h. */
 #ifndef TERN_SRC_OPS_AS_STRIDED_H
 #define TERN_SRC_OPS_AS_STRIDED_H
 #include "tensor/op.h"

@@ -1,10 +1,10 @@
-/* movedim.c -- dims moved, added and matched: movedim, atleast_2d, meshgrid, sliding windows. */
+/* movedim.c -- dims moved, added and aligned: movedim, atleast_2d, meshgrid, sliding windows. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
-/* ---- moved ------------------------------------------------------------------------------- */
+/* ---- movedim ----------------------------------------------------------------------------- */
 
-/* dims wrapped; each at most once. */
+/* Wraps all dims; each may occur at most once. */
 static tern_status wrap_all(const tern_shape *dims, int ndim, int *out, const char *name,
                             const char *function)
 {
@@ -74,9 +74,10 @@ tern_tensor *tern_swapaxes(tern_tensor *x, int axis0, int axis1)
     return tern_transpose(x, axis0, axis1);
 }
 
-/* ---- added ------------------------------------------------------------------------------- */
+/* ---- atleast_nd -------------------------------------------------------------------------- */
 
-/* What is gone goes on to an operation, which refuses it. */
+/* Returns whether x has at least `least` dims. A freed x is passed on to an operation, which
+ * reports the error. */
 static bool has_dims(const tern_tensor *x, int least)
 {
     return x && x->ndim >= least && !tern_handle_is_gone(&x->handle);
@@ -159,7 +160,7 @@ tern_status tern_broadcast_shapes(const tern_shape *shapes, int n, tern_shape *o
     return TERN_OK;
 }
 
-/* Tensor i as dim i, but the first two change places for XY. */
+/* Tensor i varies along dim i; for XY the first two dims are exchanged. */
 tern_status tern_meshgrid(tern_tensor *const *tensors, int n, tern_indexing indexing,
                           tern_tensor **out)
 {

@@ -1,19 +1,19 @@
 /* slice.c -- parts of a tensor along one dim, as views: narrow, slice, select.
  *
- * start moves the offset, step multiplies the stride. The gradient is dy in a tensor of zeros, at
- * the place of the part; the gradient of that is the part again. */
+ * start is added to the offset, step multiplies the stride. The gradient is a tensor of zeros with
+ * dy at the part; the gradient of that is the part of its gradient. */
 #include "ops/copy/copy.h"
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-/* length elements of dim, step apart, from start. */
+/* A part of x: `length` elements of dim, `step` apart, from `start`. */
 typedef struct part {
     int dim;
     int64_t start, length, step;
 } part;
 
-/* The part's shape, strides and offset in x. */
+/* Sets the shape, strides and offset of the part in x. */
 static void view_part(tern_result *r, const tern_tensor *x, const part *p)
 {
     r->dtype = x->dtype;
@@ -41,7 +41,7 @@ static tern_status embed_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Zeros, and x copied into the view of the part. */
+/* Fills the output with zeros, then copies x to the view of the part. */
 static tern_status embed_forward(tern_call *call)
 {
     const embed_attributes *at = call->attributes;
@@ -114,7 +114,8 @@ static tern_status embed_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* x is there and has dims, of which *wrapped is one. */
+/* Returns whether x is not NULL and dim is one of its dims, and sets *wrapped to dim from the
+ * front. */
 static bool has_dim(const tern_tensor *x, int dim, int *wrapped, const char *function)
 {
     if (!x) {
@@ -149,7 +150,7 @@ tern_tensor *tern_narrow(tern_tensor *x, int dim, int64_t start, int64_t length)
     return apply_part(&narrow_op, x, &(part){d, start, length, 1});
 }
 
-/* A bound of a Python slice: from the end when negative, then clamped. */
+/* Returns a bound of a Python slice: counted from the end if negative, then clamped. */
 static int64_t clamp_bound(int64_t bound, int64_t n)
 {
     if (bound < 0)
@@ -173,7 +174,7 @@ tern_tensor *tern_slice(tern_tensor *x, int dim, int64_t start, int64_t end, int
 
 /* ---- select ---------------------------------------------------------------------------------- */
 
-/* A part of length 1 without its dim. */
+/* The result is a part of length 1 without the dim. */
 static tern_status select_infer(tern_call *call)
 {
     const part *p = call->attributes;

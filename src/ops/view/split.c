@@ -1,23 +1,23 @@
-/* split.c -- a tensor cut into pieces along one dim, all of them views, by one operation: its
- * gradient is one cat of the pieces'. */
+/* split.c -- a tensor split along one dim into views by one operation, whose gradient is one cat of
+ * the gradients of the pieces. */
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <string.h>
 #include <tern/ops.h>
 
-/* Pieces of size elements, TERN_MAX_OUTPUTS at most. */
+/* Pieces of `size` elements, at most TERN_MAX_OUTPUTS. */
 typedef struct split_attributes {
     int dim;
     int64_t size;
 } split_attributes;
 
-/* How many pieces of `size` cover n elements; nothing is one empty piece. */
+/* Returns the number of pieces of `size` that cover n elements; an empty dim is one empty piece. */
 static int64_t count_of(int64_t n, int64_t size)
 {
     return n ? (n - 1) / size + 1 : 1;
 }
 
-/* The last piece may be shorter. */
+/* Returns the length of piece i; the last piece may be shorter. */
 static int64_t length_of(int64_t n, int64_t size, int64_t i)
 {
     int64_t left = n - i * size;
@@ -42,8 +42,8 @@ static tern_status split_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The pieces' gradients where they lie side by side already, as an attention writes them; else
- * NULL. */
+/* Returns one tensor of the pieces' gradients if they are adjacent in memory, as an attention
+ * writes them, else NULL. */
 static tern_tensor *side_by_side(const tern_gradient *g)
 {
     const split_attributes *at = g->attributes;
@@ -60,7 +60,7 @@ static tern_tensor *side_by_side(const tern_gradient *g)
     return tern_scoped(tern_tensor_alias(first, &g->in_shape[0], first->stride, first->offset));
 }
 
-/* The pieces' gradients side by side; zeros where none came in. */
+/* Concatenates the pieces' gradients, with zeros for a piece without gradient. */
 static tern_status split_backward(tern_gradient *g)
 {
     const split_attributes *at = g->attributes;
@@ -84,8 +84,8 @@ static const tern_op split_op = {.name = "split",
                                  .infer = split_infer,
                                  .backward = split_backward};
 
-/* Fill pieces. More than a node has outputs are cut from larger ones, so that the
- * way back copies each element log(pieces) times, not once a piece. */
+/* Fills pieces. More pieces than a node has outputs are split from larger ones, so that the
+ * backward copies each element log(pieces) times, not once for each piece. */
 static tern_status cut(tern_tensor *x, const split_attributes *at, tern_tensor **pieces)
 {
     tern_tensor *part[TERN_MAX_OUTPUTS] = {NULL};
@@ -167,7 +167,7 @@ int tern_chunk(tern_tensor *x, int chunks, int dim, tern_tensor **pieces, int ca
     }
     if (x->shape[d] > 0)
         return split(x, (x->shape[d] - 1) / chunks + 1, d, pieces, capacity, __func__);
-    for (int i = 0; i < chunks && pieces; i++) /* PyTorch: as many empty pieces as asked for */
+    for (int i = 0; i < chunks && pieces; i++) /* as in PyTorch: chunks empty pieces */
         if (split(x, 0, d, pieces + i, capacity - i, __func__) < 0)
             return -1;
     return chunks;

@@ -1,4 +1,4 @@
-/* tensor_split.c -- a tensor cut along a dim at given places, or into slices. */
+/* tensor_split.c -- a tensor split along a dim at indices, or into slices. */
 #include "base/checked.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
@@ -27,7 +27,7 @@ static bool fits(int64_t n, tern_tensor *const *pieces, int capacity, const char
     return false;
 }
 
-/* Whether n fits the int that is given back. */
+/* Returns whether n fits the int of the return value. */
 static bool is_counted(int64_t n, const char *function)
 {
     if (n <= INT32_MAX)
@@ -150,7 +150,7 @@ int tern_tensor_split_at(tern_tensor *x, const int64_t *indices, int n, int dim,
 
 /* ---- hsplit, vsplit, dsplit -------------------------------------------------------------- */
 
-/* Whether x has the dims that torch.<name> asks for. */
+/* Returns whether x has the number of dims that torch.<name> requires. */
 static bool has_dims(const tern_tensor *x, int least, const char *name)
 {
     if (!x || x->ndim >= least)

@@ -1,7 +1,7 @@
 /* unfold_dim.c -- sliding windows along a dim as a view.
  *
- * y[.., w, .., k] = x[.., w step + k, ..]: the new dim has x's stride and the old one step times
- * it. An element is in several windows: the gradient is fold's sum of windows. */
+ * y[.., w, .., k] = x[.., w step + k, ..]: the new dim has the stride of x, the old dim step times
+ * that stride. An element may be in several windows: the gradient is fold's sum of windows. */
 #include "ops/convolution/unfold.h"
 #include "base/checked.h"
 #include <string.h>
@@ -12,7 +12,7 @@ typedef struct windows_attributes {
     int64_t size, step;
 } windows_attributes;
 
-/* (n - size) / step + 1 windows; a scalar has one of one element. */
+/* The result has (n - size) / step + 1 windows; a scalar has one window of one element. */
 static tern_status windows_infer(tern_call *call)
 {
     const windows_attributes *at = call->attributes;
@@ -34,7 +34,7 @@ static tern_status windows_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The windows' gradients as columns of rows of x, added up. */
+/* Folds the gradients of the windows, as columns, into rows of dx. */
 static tern_status windows_backward(tern_gradient *g)
 {
     const windows_attributes *at = g->attributes;

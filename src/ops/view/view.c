@@ -1,8 +1,8 @@
-/* view.c -- other views of the same elements: other shapes, dims in another order, repeated dims.
+/* view.c -- views of the same elements: with another shape, with permuted dims, expanded.
  *
- * A view has x's storage, and a shape, strides and offset of its own: element i is at
- * offset + sum i[d] stride[d]. Its gradient is the view the other way: a reshape, the inverse
- * permutation, a sum over what was expanded. */
+ * A view has the storage of x, and its own shape, strides and offset: element i is at offset + sum
+ * i[d] stride[d]. Its gradient is the inverse: a reshape, the inverse permutation, a sum over the
+ * expanded dims. */
 #include "tensor/op.h"
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static tern_status valid_ndim(const tern_shape *shape, const char *function)
                      TERN_MAX_DIMS, shape->ndim);
 }
 
-/* The one result of a view: of x's type, beginning where x does. */
+/* Sets the one result of a view, with the dtype and offset of x, and returns it. */
 static tern_result *begin_view(tern_call *call)
 {
     tern_result *r = &call->result[0];
@@ -26,9 +26,9 @@ static tern_result *begin_view(tern_call *call)
     return r;
 }
 
-/* ---- another shape ----------------------------------------------------------------------- */
+/* ---- reshaping --------------------------------------------------------------------------- */
 
-/* Whether the sizes of a view of no elements can be counted. */
+/* Checks that the number of elements of an empty view's shape does not overflow. */
 static tern_status countable(const tern_shape *shape, const char *op)
 {
     char function[TERN_FUNCTION_BYTES];
@@ -36,7 +36,7 @@ static tern_status countable(const tern_shape *shape, const char *op)
     return tern_shape_numel(shape, function) < 0 ? TERN_ERR_SHAPE : TERN_OK;
 }
 
-/* wanted with its -1 worked out, for numel elements. */
+/* Sets shape to wanted with -1 replaced by the remaining size, for numel elements. */
 static tern_status complete(const tern_shape *wanted, int64_t numel, tern_shape *shape,
                             const char *op)
 {
@@ -71,8 +71,9 @@ static tern_status complete(const tern_shape *wanted, int64_t numel, tern_shape 
                      TERN_SHAPE_TEXT(wanted), (long long)numel);
 }
 
-/* Strides that show x's elements in their order as shape. Dims of x that go on without a gap form a
- * run; each must be used up by whole dims of shape. */
+/* Sets the strides with which `shape` has the elements of x in order, or returns false if there are
+ * none. Dims of x that are contiguous with each other form a run; whole dims of `shape` must cover
+ * each run. */
 static bool view_strides(const tern_tensor *x, const tern_shape *shape, int64_t *stride)
 {
     if (x->numel == 0) {
@@ -100,7 +101,7 @@ static bool view_strides(const tern_tensor *x, const tern_shape *shape, int64_t 
     return true;
 }
 
-/* No element moves: either strides say it, or it is refused. */
+/* The result is a view; where no strides exist for it, an error. */
 static tern_status view_infer(tern_call *call)
 {
     const tern_shape *wanted = call->attributes;
@@ -132,7 +133,7 @@ VIEW_OP(unflatten);
 VIEW_OP(squeeze);
 VIEW_OP(unsqueeze);
 
-/* x as shape, through a dense copy where a view is not enough. */
+/* Returns x in the wanted shape, through a dense copy where a view is not possible. */
 static tern_tensor *reshaped(const tern_op *op, tern_tensor *x, const tern_shape *wanted)
 {
     tern_shape shape;
@@ -184,7 +185,7 @@ tern_tensor *tern_flatten(tern_tensor *x, int start_dim, int end_dim)
     return reshaped(&flatten_op, x, &shape);
 }
 
-/* The sizes that dim of n elements is cut into, their -1 worked out. */
+/* Sets the sizes that a dim of n elements is split into, with -1 replaced by the remaining size. */
 static tern_status unflattened(const tern_shape *sizes, int64_t n, int dim, tern_shape *complete)
 {
     int missing = -1;
@@ -236,7 +237,7 @@ tern_tensor *tern_unflatten(tern_tensor *x, int dim, tern_shape sizes)
     return tern_apply(&unflatten_op, &x, 1, &shape, sizeof shape);
 }
 
-/* x without those dims of size 1 whose bit is set. */
+/* Returns x without the dims of size 1 whose bit is set in `dims`. */
 static tern_tensor *squeezed(tern_tensor *x, uint32_t dims)
 {
     tern_shape shape = {.ndim = 0};
@@ -303,9 +304,9 @@ tern_tensor *tern_unsqueeze(tern_tensor *x, int dim)
     return tern_apply(&unsqueeze_op, &x, 1, &shape, sizeof shape);
 }
 
-/* ---- dims in another order --------------------------------------------------------------- */
+/* ---- permuted dims ----------------------------------------------------------------------- */
 
-/* Dim i of the result is dim dims[i] of x: shape and strides are permuted alike. */
+/* Dim i of the result is dim dims[i] of x: shape and strides are permuted. */
 static tern_status permute_infer(tern_call *call)
 {
     const tern_shape *dims = call->attributes;
@@ -393,9 +394,9 @@ tern_tensor *tern_t(tern_tensor *x)
     return x->ndim < 2 ? x : swapped(&t_op, x, 0, 1);
 }
 
-/* ---- repeated dims ----------------------------------------------------------------------- */
+/* ---- expanded dims ----------------------------------------------------------------------- */
 
-/* Stride 0 where a dim of size 1, or none, becomes a longer one. */
+/* Sets stride 0 where a dim of size 1, or a new dim, is expanded. */
 static tern_status expand_infer(tern_call *call)
 {
     const tern_shape *wanted = call->attributes;
@@ -431,7 +432,7 @@ static tern_status expand_infer(tern_call *call)
     return tern_shape_numel(&r->shape, "tern_expand") < 0 ? TERN_ERR_SHAPE : TERN_OK;
 }
 
-/* The dispatcher sums gradients of repeated elements. */
+/* The dispatcher sums the gradient over the expanded dims. */
 static tern_status expand_backward(tern_gradient *g)
 {
     g->din[0] = g->dout[0];
