@@ -1,5 +1,4 @@
-/* confusion_matrix.c -- the confusion matrix, and intersection over union, which is computed from
- * it. */
+/* confusion_matrix.c -- the confusion matrix, and intersection over union, computed from it. */
 #include "metrics/metric.h"
 
 /* Returns the index t * n + p of each prediction p and target t. A class outside of the matrix has

@@ -83,8 +83,7 @@ static void positives(const tern_metric *self, tern_tensor *target, tern_tensor 
     }
 }
 
-/* Computes histograms over the thresholds: bin k counts the scores from threshold k - 1 to below
- * k. */
+/* Computes histograms: bin k counts the scores from threshold k - 1 to below threshold k. */
 static tern_status count_bins(tern_metric *self, tern_tensor *preds, tern_tensor *target,
                               tern_tensor *out[METRIC_STATES])
 {

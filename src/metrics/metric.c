@@ -137,8 +137,7 @@ static tern_status move(tern_metric *m, const char *device)
     return TERN_OK;
 }
 
-/* Returns whether a state is on another device. Devices are compared by their names, which are
- * unique. */
+/* Returns whether a state is on another device; devices are compared by their unique names. */
 static bool is_elsewhere(const tern_metric *m, const char *device)
 {
     for (int i = 0; i < m->n_states; i++) {
@@ -180,8 +179,7 @@ tern_status tern_metric_reset(tern_metric *m)
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
-/* Returns an increment in the dtype of the state; the state becomes float64 with its first float64
- * input. */
+/* Returns an increment in the dtype of the state, which the first float64 input makes float64. */
 static tern_tensor *fit(tern_metric_state *s, tern_tensor *x)
 {
     tern_dtype dtype = tern_dtype_of(s->value);

@@ -54,15 +54,14 @@ tern_metric *tern_metric_with_host(tern_metric *m, const char *name, tern_shape 
 /* Adds a state of TERN_METRIC_CAT. */
 tern_metric *tern_metric_with_list(tern_metric *m, const char *name);
 
-/* ---- functions shared by the kinds
- * ------------------------------------------------------------ */
+/* ---- functions shared by the kinds ----------------------------------------------------------- */
 /* Returns TERN_ERR_ARGUMENT if task is not a tern_task, or if n is below 2 classes or 1 label. */
 tern_status tern_metric_check_task(const char *function, tern_task task, int64_t n);
 /* Returns the average of options, or `otherwise` if it is the default. */
 tern_average tern_metric_average(tern_average average, tern_average otherwise);
 /* Returns x in float32, or x itself if it is float64. */
 tern_tensor *tern_metric_real(tern_tensor *x);
-/* Returns probabilities: x, or if an element is outside of [0, 1], its sigmoid, or softmax over dim
+/* Returns probabilities: x, or if any element is not in [0, 1], its sigmoid or softmax over dim
  * 1. */
 tern_tensor *tern_metric_probabilities(tern_tensor *x, bool softmax);
 /* Returns num / den in float32, with `otherwise` where den is 0. */
@@ -74,8 +73,7 @@ tern_tensor *tern_metric_counts(const tern_metric *self, tern_tensor *target);
 /* Returns target with ignore_index replaced by `otherwise`. */
 tern_tensor *tern_metric_without_ignored(const tern_metric *self, tern_tensor *target,
                                          int64_t otherwise);
-/* Sets for labels (BINARY, MULTILABEL) whether each is predicted, whether its target is 0, whether
- * 1. */
+/* Sets whether each label (BINARY, MULTILABEL) is predicted, whether its target is 0, whether 1. */
 tern_status tern_metric_labels(const tern_metric *self, tern_tensor *preds, tern_tensor *target,
                                tern_tensor *out[3]);
 /* Sets the predicted classes and the targets, int64 (n), after checking the shapes. */

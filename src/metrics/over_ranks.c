@@ -1,5 +1,4 @@
-/* over_ranks.c -- metrics over all ranks, computed by a copy of the metric with the states of all
- * ranks. */
+/* over_ranks.c -- metrics over all ranks, by a copy of the metric with the states of all ranks. */
 #include "metrics/metric.h"
 #include <string.h>
 #include <tern/dist/metrics.h>

@@ -8,7 +8,7 @@
 enum { TP, FP, TN, FN, COUNTS };
 typedef enum numerator { OF_POSITIVES, OF_OTHERS } numerator;
 
-/* Returns the sum of the counts with weights numbers[0..3], or for the denominator
+/* Returns the sum of the counts with these weights: numbers[0..3], or as denominator
  * numbers[4..7]. */
 static tern_tensor *weighted(tern_tensor *const counts[], const double weights[COUNTS])
 {

@@ -167,8 +167,7 @@ static void add_matches(words *pred, words *targets, int64_t n_targets, int64_t 
     }
 }
 
-/* Returns the length of the reference that is nearest to that of pred, the first of equally near
- * ones. */
+/* Returns the reference length nearest to that of pred, the first of equally near ones. */
 static int64_t nearest_length(const words *pred, const words *targets, int64_t n_targets)
 {
     int64_t nearest = targets[0].count;

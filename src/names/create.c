@@ -4,8 +4,7 @@
 /* The dtype of argument i if given, else the dtype of the first argument. */
 #define DTYPE_LIKE(i) (a[i].given ? a[i].dtype : tern_dtype_of(T(0)))
 
-/* Reads start and end, arguments i and i + 1, of which at least one is a tensor, whose value is
- * read. */
+/* Reads start and end, arguments i and i + 1, where at least one is a tensor. */
 static bool read_ends(const names_argument *a, int i, const char *name, double *start, double *end)
 {
     int dims[2] = {T(i) ? tern_dim(T(i)) : 0, T(i + 1) ? tern_dim(T(i + 1)) : 0};

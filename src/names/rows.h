@@ -47,8 +47,7 @@ typedef struct names_family {
 int names_bind(const tern_named_op *op, const tern_value *values, int n, names_argument *arguments,
                char *why, size_t size);
 
-/* Records that an argument is NULL and returns -1; an error that was recorded before is kept as the
- * cause. */
+/* Records that an argument is NULL and returns -1; an earlier error is kept as the cause. */
 int names_null(const char *function, const char *argument);
 
 /* ---- for expressions ------------------------------------------------------------------------- */
@@ -100,8 +99,7 @@ int names_pair(tern_status status, const tern_values_indices *pair, tern_tensor 
                int capacity);
 #define PAIR(call) names_pair(call, &pair, out, capacity)
 
-/* Returns the index of the text of argument a among n choices, or -1 after an error with the
- * text. */
+/* Returns the index of the text of argument a among n choices, or -1 after an error. */
 int names_choice(const names_argument *a, const char *what, const char *const *choices, int n);
 
 /* The enum value for PyTorch's word for a mode, MODE(reduction, 2); see modes.def. */

@@ -23,8 +23,7 @@ static tern_tensor *places_as(tern_tensor *places, bool out_int32)
     return out_int32 ? tern_to_dtype(places, TERN_I32) : places;
 }
 
-/* Checks that right and side, two options for one choice, agree. Values are a tensor or a
- * number. */
+/* Checks that right and side, two options for one choice, agree; values: a tensor or a number. */
 static tern_tensor *search(tern_tensor *bounds, const names_argument *values, bool right,
                            bool side_given, tern_side side, bool out_int32)
 {

@@ -50,8 +50,7 @@ static int split_by_tensor(tern_tensor *x, tern_tensor *where, int dim, tern_ten
     return tern_tensor_split_at(x, at, (int)tern_numel(where), dim, out, capacity);
 }
 
-/* The results of a call for the list a[0], which writes one tensor to out for each of its
- * tensors. */
+/* The results of a call for the list a[0], which writes one tensor for each of its tensors. */
 #define LISTED(call)                                                                               \
     (a[0].count > capacity ? names_several(TERN_OK, NULL, a[0].count, out, capacity)               \
      : (call) == TERN_OK   ? a[0].count                                                            \

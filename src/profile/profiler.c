@@ -51,8 +51,7 @@ const char *tern_profile_text(tern_profiler *p, const char *text)
     return copy;
 }
 
-/* Returns a new event of this thread, or NULL if the profiler is full. The caller holds the
- * lock. */
+/* Returns a new event of this thread, or NULL if the profiler is full. The lock is held. */
 static tern_event *add(tern_profiler *p, int kind, const char *name)
 {
     if (p->n == p->capacity && p->n < p->options.most) {
@@ -174,8 +173,7 @@ static void note_memory(const char *device, uint64_t allocated, int64_t bytes, i
 
 /* ---- commands of devices ----------------------------------------------------------------- */
 
-/* Returns a backend event after all commands of the place so far, or NULL if launches are
- * synchronous. */
+/* Returns a backend event after all commands of the place, or NULL for a synchronous place. */
 static void *mark(tern_place *place)
 {
     void *event = NULL;

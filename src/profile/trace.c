@@ -1,5 +1,4 @@
-/* trace.c -- writes events as a Chrome trace, with the fields that readers of PyTorch's traces
- * expect. */
+/* trace.c -- writes events as a Chrome trace, with the fields that readers of PyTorch's expect. */
 #include "profile/profile.h"
 #include "base/os.h"
 #include <errno.h>

@@ -18,9 +18,9 @@ tern_status tern_send_all(tern_tensor *const *x, int k, tern_place *const *to, i
  * except that the vendor's library reduces the tensors on devices of one vendor. Half precision is
  * accumulated in float32. The result is a new tensor. */
 tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_dist_op op, tern_place *to);
-/* The inputs of one of k reductions of at most `most` tensors each, whose op is not of bools; all
- * inputs are read before the first is waited for. tern_sum_each replaces x, and sets out to a new
- * tensor, or leaves NULL if n is 0. */
+/* The inputs and the result of one of k reductions, of at most `most` tensors each, by an op from
+ * tern_base_op; all inputs are read before the first is waited for. tern_sum_each replaces x, and
+ * sets out to a new tensor, NULL if n is 0. */
 typedef struct tern_addends {
     tern_tensor *const *x, *out;
     int n;
@@ -30,8 +30,7 @@ tern_status tern_sum_each(tern_addends *sums, int k, int most, tern_dist_op op, 
 tern_status tern_check_sum(const char *function, tern_dtype dtype, tern_dist_op op);
 /* Returns op, or for bools the corresponding bitwise op. */
 tern_dist_op tern_base_op(tern_dtype dtype, tern_dist_op op);
-/* Checks that x is a list of tensors of one shape and dtype, and with `dense` that all are
- * dense. */
+/* Checks that x is a list of tensors of one shape and dtype, with `dense` that all are dense. */
 tern_status tern_check_list(const char *function, tern_tensor *const *x, int n, bool dense);
 
 #endif

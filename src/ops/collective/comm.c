@@ -172,8 +172,7 @@ static tern_status record_sum(tern_tensor *const *x, int n, tern_place *to, tern
     return is_recorded(x, n) ? record(&add_type, to, places, n, x, n, sum, 1) : TERN_OK;
 }
 
-/* Returns the sum of x on device `to`, recorded as one function, or x[0] if it is alone and on the
- * device. */
+/* Returns the sum of x on device `to`, recorded as one function, or x[0] if alone and there. */
 static tern_tensor *add_up(tern_tensor *const *x, int n, tern_place *to)
 {
     tern_place *places[n];
@@ -213,8 +212,7 @@ static tern_status move_backward(tern_function *f, tern_tensor *const *grad_out,
 
 static const tern_function_type move_type = {"Move", hand_out, move_backward, trip_free, {0}};
 
-/* Moves tensors to other devices. All tensors that are on another device are inputs of one
- * function. */
+/* Moves tensors to other devices by one function of all tensors that are on another device. */
 static tern_status move(tern_tensor *const *x, tern_place *const *to, int n, tern_tensor **out)
 {
     tern_tensor *here[n + 1], *there[n + 1];
@@ -235,8 +233,7 @@ static tern_status move(tern_tensor *const *x, tern_place *const *to, int n, ter
     return TERN_OK;
 }
 
-/* ---- public functions
- * ------------------------------------------------------------------------- */
+/* ---- public functions ------------------------------------------------------------------------ */
 
 static tern_status find_places(const char *function, const char *const *devices, int n,
                                tern_place **places)

@@ -188,8 +188,7 @@ static tern_status send_rest(tern_tensor *x, tern_tensor *host, tern_place *cons
     return TERN_OK;
 }
 
-/* Copies x[j] to the host where a target needs that; all copies begin before the first is waited
- * for. */
+/* Copies x[j] to the host where a target needs that; all copies begin before the first wait. */
 static tern_status read_all(tern_tensor *const *x, int k, tern_place *const *to, int n,
                             tern_tensor **host)
 {

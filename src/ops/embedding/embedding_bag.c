@@ -83,8 +83,8 @@ static tern_status backward_of_maxima(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* Returns the bag of each of n indices; *counts is 1 for indices that are in a bag and not padding,
- * else 0. */
+/* Returns the bag of each of n indices; *counts is 1 for indices in a bag and not padding, else
+ * 0. */
 static tern_tensor *bag_of(tern_gradient *g, tern_dtype dtype, tern_tensor **counts)
 {
     const bag_attributes *at = g->attributes;

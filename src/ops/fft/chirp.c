@@ -46,8 +46,7 @@ static tern_tensor *of_pairs(tern_tensor *x, int64_t length, int64_t have, int64
         x, &(tern_fft_rule){.sign = sign, .n = length, .have = have, .want = want, .scale = scale});
 }
 
-/* Returns y[k] = c[k] sum_j (x[j] c[j]) conj(c[k - j]), where c is the chirp with the sign of the
- * transform. */
+/* Returns y[k] = c[k] sum_j (x[j] c[j]) conj(c[k - j]), where c is the chirp of the rule's sign. */
 static tern_tensor *transform(tern_tensor *x, const tern_fft_rule *rule)
 {
     int64_t n = rule->n, length = 1;

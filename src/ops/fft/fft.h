@@ -18,8 +18,7 @@ typedef struct tern_fft_rule {
 /* Largest factor that is summed directly; lengths with larger factors use Bluestein's algorithm. */
 enum { TERN_FFT_LARGEST = 97 };
 int64_t tern_fft_largest_factor(int64_t n);
-/* Returns the transform of the last dim (before the pairs) of x, for lengths without larger
- * factors. */
+/* Returns the transform of the last dim (before the pairs) of x, for lengths of small factors. */
 tern_tensor *tern_fft_by_factors(tern_tensor *x, const tern_fft_rule *rule);
 /* Returns the same for any length, by convolution with a chirp. */
 tern_tensor *tern_fft_by_chirp(tern_tensor *x, const tern_fft_rule *rule);

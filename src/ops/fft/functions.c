@@ -3,8 +3,7 @@
 #include <math.h>
 #include <tern/ops.h>
 
-/* A transform of torch.fft along a dim: the kinds of input and output, and the sign of the
- * exponent. */
+/* A transform of torch.fft along a dim: the kinds of input and output, the sign of its exponent. */
 typedef struct transform {
     const char *name;
     tern_fft_kind in, out;

@@ -127,8 +127,7 @@ static tern_tensor *tensor_at(const tern_foreach_call *call, int column, int i)
     return call->column[column] ? call->column[column][i] : NULL;
 }
 
-/* Returns whether all tensors that take part have device addresses; sets *any if a tensor takes
- * part. */
+/* Returns whether all tensors that take part have device addresses; *any: a tensor takes part. */
 static bool has_addresses(const tern_foreach *t, const tern_foreach_call *call, bool *any)
 {
     for (int i = 0; i < t->n; i++)

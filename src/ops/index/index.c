@@ -53,8 +53,7 @@ static tern_status too_many(const tern_tensor *x, const char *function)
                      x->ndim);
 }
 
-/* Reads the list of index tensors, with masks converted to positions; NULL keeps a dim
- * unchanged. */
+/* Reads the list of index tensors, converting masks to positions; NULL keeps a dim unchanged. */
 static tern_status read_list(plan *p, const tern_tensor *x, tern_tensor *const *indices, int n,
                              const char *function)
 {
@@ -108,8 +107,7 @@ static tern_status broadcast_parts(plan *p, const char *function)
     return p->count < 0 ? tern_last_status() : TERN_OK;
 }
 
-/* Moves indexed dims that are not adjacent to the front, as in PyTorch; adjacent ones stay in
- * place. */
+/* Moves indexed dims to the front if they are not adjacent, as in PyTorch. */
 static tern_status lay_out(plan *p, const tern_tensor *x, const char *function)
 {
     int low = 0, high = x->ndim - 1;
@@ -169,8 +167,7 @@ static tern_status flatten_parts(plan *p, tern_place *place)
     return p->flat ? TERN_OK : tern_last_status();
 }
 
-/* Makes the part of the plan that needs no index values: the parts, their shape, the order of
- * dims. */
+/* Makes the parts of the plan that need no index values: index tensors, shapes, order of dims. */
 static tern_status make_plan(plan *p, const tern_tensor *x, tern_tensor *const *indices, int n,
                              const char *function)
 {
@@ -203,8 +200,7 @@ static bool check(const tern_tensor *x, tern_tensor *const *indices, int n, cons
     return true;
 }
 
-/* Returns whether the list is one mask without dims, which stands for a mask of one dim of size
- * 1. */
+/* Returns whether the list is one mask without dims, which counts as a mask of size 1. */
 static bool is_scalar_mask(tern_tensor *const *indices, int n)
 {
     return n == 1 && indices[0] && indices[0]->ndim == 0 &&

@@ -117,8 +117,7 @@ tern_tensor *tern_index_copy_(tern_tensor *x, int dim, tern_tensor *index, tern_
     return index_copy(x, dim, index, source, true);
 }
 
-/* y[.., index[i], ..] = value, a tensor without dims that is expanded; a NULL value records an
- * error. */
+/* y[.., index[i], ..] = value, a tensor without dims, expanded; a NULL value records an error. */
 static tern_tensor *index_fill(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *value,
                                bool in_place)
 {

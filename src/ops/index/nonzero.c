@@ -58,8 +58,7 @@ tern_tensor *tern_nonzero_places(tern_tensor *x)
     return places_into(&places, x) == TERN_OK ? places : NULL;
 }
 
-/* Row i has the coordinates of the i-th index, computed by a launch for each dim: (index / inner) %
- * size. */
+/* Row i has the coordinates of the i-th index, by a launch for each dim: (index / inner) % size. */
 tern_tensor *tern_nonzero(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;

@@ -28,8 +28,7 @@ static tern_status scatter_infer(tern_call *call)
                : TERN_OK;
 }
 
-/* Returns x without dim, in `shape` without dim; with `repeated` all elements are the same one
- * (stride 0). */
+/* Returns x in `shape`, both without dim; with `repeated` all strides are 0. */
 static tern_tensor *across(const tern_tensor *x, const tern_shape *shape, int dim, bool repeated)
 {
     tern_shape rest = {.ndim = 0};

@@ -1,5 +1,4 @@
-/* scatter.h -- the operation that writes by an index tensor, used by scatter, index_add, put and
- * index_put. */
+/* scatter.h -- writing by an index tensor, for scatter, index_add, put and index_put. */
 #ifndef TERN_SRC_OPS_SCATTER_H
 #define TERN_SRC_OPS_SCATTER_H
 #include "tensor/op.h"
@@ -27,8 +26,7 @@ tern_tensor *tern_scatter_nothing(tern_tensor *x, tern_tensor *src, bool in_plac
  * one-dimensional, src narrowed to the size of index. */
 bool tern_scatter_check(tern_tensor *x, int dim, tern_tensor **index, tern_tensor **src,
                         int *wrapped, const char *function);
-/* The public functions of scatter: checks the arguments, wraps indices, and takes src without
- * dims. */
+/* Scatter for the public functions: checks the arguments and wraps dim; x may have no dims. */
 tern_tensor *tern_scatter_as(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
                              int mode, bool in_place, const char *function);
 /* Returns an index of int64 or int32 as int64, or NULL after an error in PyTorch's words. */

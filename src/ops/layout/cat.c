@@ -102,8 +102,7 @@ static tern_status cat_at_once(const tern_call *call, bool *taken)
                        tern_arg_i64(n[1]), tern_arg_i64(n[2]), tern_arg_i64(n[3]));
 }
 
-/* Copies each input to the view of y that begins at the sum of the sizes of the inputs before
- * it. */
+/* Copies each input to the view of y that begins after the inputs before it. */
 static tern_status cat_forward(tern_call *call)
 {
     const int *dim = call->attributes;

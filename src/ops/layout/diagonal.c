@@ -16,8 +16,7 @@ typedef struct diagonal_attributes {
     int dim1, dim2;
 } diagonal_attributes;
 
-/* Returns the length of the offset-th diagonal of (rows, columns), which ends at the nearer
- * edge. */
+/* Returns the length of the offset-th diagonal, which ends at the nearer edge. */
 static int64_t length_of(int64_t rows, int64_t columns, int64_t offset)
 {
     int64_t down = offset < 0 ? rows + offset : rows,
@@ -200,7 +199,7 @@ static int64_t count_below(int64_t rows, int64_t columns, int64_t offset)
     return tern_size_add(tern_size_div(twice, 2), tern_size_mul(left - growing, columns));
 }
 
-/* Writes the rows and then the columns of these elements to at[2 n]. */
+/* Writes the rows of the triangle's elements and then their columns to at[2 n]. */
 static void list_triangle(int64_t *at, int64_t n, int64_t columns, int64_t offset, bool upper)
 {
     int64_t k = 0;

@@ -19,8 +19,7 @@ static tern_status same_infer(tern_call *call)
 
 /* ---- flip: a copy that reads backwards --------------------------------------------------- */
 
-/* y[i] = x[n - 1 - i]: copies from a view that begins at the last element and has negative
- * strides. */
+/* y[i] = x[n - 1 - i]: copies from a view of x with negative strides, from the last element. */
 static tern_status flip_forward(tern_call *call)
 {
     const uint32_t *mask = call->attributes;

@@ -84,8 +84,7 @@ static tern_tensor *most(tern_tensor *x, bool largest, int dim)
     return largest ? tern_amax(x, TERN_DIMS(dim), false) : tern_amin(x, TERN_DIMS(dim), false);
 }
 
-/* ord 2, -2: the largest and smallest singular value; 1, -1: sums of columns; inf, -inf: of
- * rows. */
+/* ord 2, -2: the largest, smallest singular value; 1, -1: sums of columns; inf, -inf: of rows. */
 tern_tensor *tern_linalg_matrix_norm_scalar(tern_tensor *x, double ord, tern_shape dims,
                                             bool keepdim)
 {

@@ -51,8 +51,7 @@ static tern_status solve_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Computes X = U^-1 L^-1 P B: permutes the rows by the pivots, then substitutes forwards and
- * backwards. */
+/* Computes X = U^-1 L^-1 P B: permutes the rows, then substitutes forwards and backwards. */
 static tern_status substitute(const factors *f, tern_tensor *x)
 {
     static const tern_kernel_ref kernel = {"linalg", "lu_permute"};
@@ -148,7 +147,7 @@ tern_tensor *tern_inverse(tern_tensor *x)
 
 /* ---- det --------------------------------------------------------------------------------- */
 
-/* det A = (-1)^s prod_i U[i][i], where s is the number of row exchanges; A (..., n, n) gives
+/* det A = (-1)^s prod_i U[i][i], where s is the number of row exchanges; (..., n, n) gives
  * (...). */
 static tern_status det_infer(tern_call *call)
 {

@@ -62,8 +62,7 @@ bool tern_match_stacks(tern_tensor **a, tern_tensor **b, const char *function)
 
 /* ---- the operation: inputs A, B with the same batch dims, dense --------------------------- */
 
-/* The triangle of A that is read, whether A is transposed, and whether its diagonal is taken as
- * ones. */
+/* The triangle of A that is read, whether A is transposed, whether its diagonal is all ones. */
 typedef struct solve_attributes {
     bool upper, transpose, unit;
 } solve_attributes;

@@ -178,8 +178,7 @@ static tern_tensor *turning(tern_tensor *x, tern_tensor *gx, tern_tensor *gaps)
     return y ? tern_div(tern_sub(y, t(y)), gaps) : NULL;
 }
 
-/* Returns the part of gx that is orthogonal to the columns of x, which are fewer than their
- * length. */
+/* Returns the part of gx that is orthogonal to the columns of x, fewer than their length. */
 static tern_tensor *beside(tern_tensor *x, tern_tensor *gx)
 {
     return tern_sub(gx, tern_matmul(x, tern_matmul(t(x), gx)));

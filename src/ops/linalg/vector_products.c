@@ -4,8 +4,7 @@
 
 /* ---- cross products ------------------------------------------------------------------------ */
 
-/* Checks that x and y have the same number of dims and size 3 along dim; the other dims
- * broadcast. */
+/* Checks that x and y have equally many dims and size 3 along dim; other dims broadcast. */
 static tern_status check_cross(const tern_tensor *x, const tern_tensor *y, int dim)
 {
     if (x->ndim != y->ndim)
@@ -24,8 +23,7 @@ static tern_status check_cross(const tern_tensor *x, const tern_tensor *y, int d
                            y->ndim ? (long long)y->shape[at] : 1);
 }
 
-/* y_i = x_(i+1) y_(i+2) - x_(i+2) y_(i+1), indices modulo 3: the operands are rolled by -1 and
- * -2. */
+/* y_i = x_(i+1) y_(i+2) - x_(i+2) y_(i+1), indices modulo 3: operands are rolled by -1 and -2. */
 static tern_tensor *cross(tern_tensor *x, tern_tensor *y, int dim)
 {
     tern_shape one = TERN_DIMS(-1), two = TERN_DIMS(-2), along = TERN_DIMS(dim);

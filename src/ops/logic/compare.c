@@ -1,5 +1,4 @@
-/* compare.c -- comparisons of whole tensors, isclose, isin and bitwise_not; the rest are rows of
- * logic.def. */
+/* compare.c -- isclose, equal, isin and bitwise_not; the rest are rows of logic.def. */
 #include "ops/sort/sort.h"
 #include "tensor/op.h"
 #include <tern/autograd.h>

@@ -123,8 +123,8 @@ static void segments_of(const edge_attributes *at, segment s[3])
     }
 }
 
-/* Returns a view of `length` elements of dim from start on, `step` apart; steps of 0 and -1 become
- * strides. */
+/* Returns a view of `length` elements of dim from start, `step` apart, where step may be 0 or
+ * -1. */
 static tern_tensor *strided_part(const tern_tensor *x, int dim, int64_t start, int64_t length,
                                  int64_t step)
 {

@@ -61,8 +61,7 @@ static tern_status read_sizes(const tern_tensor *x, const tern_shape *window,
     return TERN_OK;
 }
 
-/* Checks that x is (N, C, *) or (C, *) of a floating point dtype, and that no dim but the batch is
- * empty. */
+/* Checks that x is (N, C, *) or (C, *), of a floating point dtype, with no empty dim but N. */
 static tern_status check_input(const tern_tensor *x, const fractional *f)
 {
     tern_shape shape = tern_shape_of(x);
@@ -87,8 +86,7 @@ static tern_tensor *samples_for(const fractional *f, const tern_tensor *x, tern_
     if (!given)
         return tern_rand(TERN_SHAPE(f->planes, f->ndim), dtype, tern_device(x));
     bool batched = x->ndim == f->ndim + 2;
-    int64_t batch = batched ? x->shape[0] : 1; /* later rows of `given` are not read, as in
-                                                * PyTorch */
+    int64_t batch = batched ? x->shape[0] : 1; /* PyTorch reads no later rows, too */
     tern_shape shape = tern_shape_of(x), drawn = tern_shape_of(given);
     if (given->dtype != x->dtype)
         return tern_fail_null(TERN_ERR_DTYPE, "%s: expected scalar type %s but found %s",

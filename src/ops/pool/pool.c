@@ -91,8 +91,7 @@ static tern_status unpooled_shape(const tern_tensor *x, tern_shape size,
     return TERN_OK;
 }
 
-/* Returns zeros with each element of x at its index from max pooling: the partial inverse of max
- * pooling. */
+/* Returns zeros with each element of x at its index from max pooling, a partial inverse of it. */
 static tern_tensor *max_unpool(tern_tensor *x, tern_tensor *indices, tern_shape size,
                                const tern_max_unpool_options *options, int ndim,
                                const char *function)

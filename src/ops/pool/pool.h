@@ -24,8 +24,7 @@ typedef struct tern_pool_attributes {
     const char *function;
 } tern_pool_attributes;
 
-/* Sets *out for x of ndim + 1 (no batch) or ndim + 2 dims, not of bools; errors have PyTorch's
- * messages. */
+/* Sets *out for x of ndim + 1 (no batch) or ndim + 2 dims, not of bools; errors are PyTorch's. */
 tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
                               tern_pool_attributes *out);
 /* Sets *out for adaptive windows that give an output of `size` (-1: the size of x), for maxima or

@@ -11,7 +11,7 @@ static tern_status infer_as(tern_call *call, const tern_shape *shape)
     return TERN_OK;
 }
 
-/* Returns the windows in the order of memory: for channels_last the channels are the last of three
+/* Returns the windows in memory order: for channels_last the channels are the last of three
  * dims. */
 static tern_pool_shape lying(const tern_pool_attributes *at)
 {

@@ -12,8 +12,7 @@ static tern_status check_real(const tern_tensor *x, const char *function)
     return tern_check_floating(function, x->dtype);
 }
 
-/* Returns x detached, half precision as float32, as uniform numbers in half precision would be too
- * coarse. */
+/* Returns x detached, in float32 for half precision, which is too coarse for uniform numbers. */
 static tern_tensor *numbers_of(tern_tensor *x)
 {
     x = tern_detach(x);
@@ -22,8 +21,7 @@ static tern_tensor *numbers_of(tern_tensor *x)
 
 /* ---- bernoulli ----------------------------------------------------------------------------- */
 
-/* Returns 1 where u < p for a uniform u in [0, 1), else 0: never 1 for p = 0, always 1 for p =
- * 1. */
+/* Returns 1 where u < p, else 0, for a uniform u in [0, 1): never 1 for p = 0, always for p = 1. */
 tern_tensor *tern_bernoulli(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;

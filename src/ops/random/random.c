@@ -55,8 +55,7 @@ static tern_status fill_integers(tern_tensor *x, int64_t low, uint64_t span)
                        tern_arg_i64(low), tern_arg_u64(span));
 }
 
-/* Returns a new tensor in the open scope, or NULL; with `floating` the dtype must be floating
- * point. */
+/* Returns a new tensor in the open scope, or NULL; `floating` requires a floating point dtype. */
 static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                          bool floating, const char *function)
 {

@@ -253,8 +253,7 @@ static tern_status tanh_step_back(tern_call *call, const tern_rnn_step *s, int64
                        tern_arg_i32(call->op->data == &tern_relu_kind));
 }
 
-/* dh of the previous step is du W_hh; for a GRU that is added to dh z, which the kernel has written
- * to dh. */
+/* dh of the previous step is du W_hh, for a GRU added to dh z, which its kernel has written. */
 static tern_status step_back(tern_call *call, const tern_rnn_step *s)
 {
     const tern_rnn_kind *kind = call->op->data;
@@ -309,8 +308,7 @@ static const tern_op *gradient_of(const tern_rnn_kind *kind)
                                      : &relu_gradient;
 }
 
-/* Runs the backward of all steps, then the products listed above, which sum over the rows of all
- * steps. */
+/* Runs the backward of all steps, then the products listed above, which sum over all rows. */
 static tern_status fused_backward(tern_gradient *g)
 {
     const tern_rnn_kind *kind = g->op->data;

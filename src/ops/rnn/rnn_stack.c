@@ -236,8 +236,7 @@ static tern_status run_layers(const stack *s, tern_tensor *x, tern_tensor *h, te
     return status;
 }
 
-/* Makes all checks before the first layer runs. For batch_first the input is transposed as a
- * view. */
+/* Makes all checks before the first layer runs. batch_first transposes the input as a view. */
 static tern_status run_stack(const tern_rnn_kind *kind, const char *function, tern_tensor *input,
                              tern_tensor *h0, tern_tensor *c0, tern_tensor *const *params,
                              int n_params, const tern_rnn_function_options *options,

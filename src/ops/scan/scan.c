@@ -61,8 +61,7 @@ static tern_status scan_forward(tern_call *call)
                        tern_arg_i32(at->what), tern_arg_i32(at->reverse));
 }
 
-/* Returns x shifted by one along dim (back: towards the start), with `value` in the freed
- * elements. */
+/* Returns x shifted by one along dim (back: to the start), with `value` in the freed elements. */
 static tern_tensor *shifted(tern_tensor *x, int dim, bool back, double value)
 {
     if (x && x->ndim == 0)
@@ -140,8 +139,7 @@ static bool transposes_well(const tern_tensor *x, int dim)
     return s.inner > 1 && s.outer * s.inner < MANY && s.n > MANY;
 }
 
-/* cumsum and cumprod of any dtype: half precision is summed in float32 and integers in int64, as in
- * sum. */
+/* cumsum and cumprod of any dtype: half precision in float32 and integers in int64, as in sum. */
 static tern_tensor *running(tern_tensor *x, int dim, int what, const char *function)
 {
     int d;
@@ -192,8 +190,7 @@ static tern_status log_forward(tern_call *call)
                        tern_arg_i64(s.n), tern_arg_i64(s.inner));
 }
 
-/* Returns e^(x[k] + log of the sum of e^(log dy[j] - y[j]) for j >= k), for the positive part of
- * dy. */
+/* Returns e^(x[k] + log of the sum of e^(log dy[j] - y[j]) for j >= k), for the positive dy. */
 static tern_tensor *log_gradient(tern_tensor *x, tern_tensor *y, tern_tensor *dy, int dim)
 {
     tern_shape dims = TERN_SHAPE(dim);

@@ -85,8 +85,7 @@ static tern_tensor *make(const char *name, window w, tern_dtype dtype, const cha
 #define NUMBERS(...)                                                                               \
     .numbers = (const double[]){__VA_ARGS__},                                                      \
     .count = sizeof((double[]){__VA_ARGS__}) / sizeof(double)
-/* Defines tern_NAME_window and tern_signal_windows_NAME for a window without parameters of its
- * own. */
+/* Defines tern_NAME_window and tern_signal_windows_NAME for a window without parameters. */
 #define WINDOW(NAME, ...)                                                                          \
     tern_tensor *tern_##NAME##_window(int64_t n, bool periodic, tern_dtype dtype,                  \
                                       const char *device)                                          \

@@ -47,8 +47,8 @@ static tern_tensor *row_sum(tern_tensor *x)
     return tern_sum_dim(x, TERN_DIMS(-1), true);
 }
 
-/* The gradient of the gradient. For dx = y (dy - sum dy y) and the gradient v of dx: ddy = y (v -
- * sum v y), d/dy = v (dy - sum dy y) - dy sum v y. */
+/* The gradient of the gradient. For dx = y (dy - sum dy y) and the gradient v of dx:
+ *  ddy = y (v - sum v y), d/dy = v (dy - sum dy y) - dy sum v y. */
 static tern_status softmax_double_backward(tern_gradient *g);
 /* For dx = dy - e^y sum dy: ddy = v - sum v e^y, d/dy = -v e^y sum dy. */
 static tern_status log_softmax_double_backward(tern_gradient *g);
@@ -129,8 +129,7 @@ static const tern_op log_softmax_op = {.name = "log_softmax",
                                        .forward = forward,
                                        .backward = backward};
 
-/* The kernels need contiguous rows: another dim is transposed with the last one before and
- * after. */
+/* The kernels need contiguous rows: another dim is exchanged with the last, and back after. */
 static tern_tensor *over_dim(const tern_op *op, tern_tensor *x, int dim, const char *function)
 {
     int d;

@@ -168,8 +168,7 @@ static tern_tensor *of_all(const tern_op *op, tern_tensor *x, const char *functi
     if (x->numel == 0) {
         tern_tensor *y =
             tern_full(TERN_SHAPE_SCALAR, of_nothing(x->dtype), x->dtype, tern_device(x));
-        return tern_requires_grad(x) ? tern_add(y, tern_sum(x)) : y; /* connects y to the graph
-                                                                      * of x */
+        return tern_requires_grad(x) ? tern_add(y, tern_sum(x)) : y; /* keeps the graph of x */
     }
     tern_tensor *flat = tern_detach(x->ndim > 1 ? tern_flatten(x, 0, -1) : x);
     if (!flat || choose(op, flat, 1, 0, false, &both, function) != TERN_OK)

@@ -53,8 +53,7 @@ void tern_sorted_free(tern_sorted *s)
     s->keys = s->places = NULL;
 }
 
-/* Allocates buffers of the size of x: keys, and with `places` the indices that are sorted with
- * them. */
+/* Allocates buffers of the size of x: keys, and with `places` their indices. */
 static tern_status make_rows(tern_sorted *s, const tern_tensor *x, bool places)
 {
     tern_shape shape = {1, {x->numel}};

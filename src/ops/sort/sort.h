@@ -4,7 +4,7 @@
 #include "tensor/op.h"
 
 /* The sorted rows of a dense x, viewed as (outer, n, inner): for each of outer and inner, n keys in
- * ascending order (i32 or i64) and their indices in x. */
+ * ascending order (i32 or i64) and their indices in the unsorted row. */
 typedef struct tern_sorted {
     tern_tensor *keys, *places;
     int64_t rows, n;

@@ -118,8 +118,7 @@ tern_tensor *tern_bucketize_scalar(tern_scalar value, tern_tensor *boundaries, b
 
 /* ---- unique ------------------------------------------------------------------------------ */
 
-/* Returns the number of the run of equal elements that each element of x, not empty, is in, from
- * 0. */
+/* Returns for each element of x, not empty, the number of its run of equal elements, from 0. */
 static tern_tensor *runs_of(tern_tensor *x)
 {
     tern_shape one = {1, {1}};

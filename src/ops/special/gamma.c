@@ -14,8 +14,7 @@ static tern_status polygamma_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* (-1)^(n + 1) n! zeta(n + 1, x), where a large n! is multiplied into the powers of zeta's
- * terms. */
+/* (-1)^(n + 1) n! zeta(n + 1, x), with a large n! multiplied into the powers of zeta's terms. */
 static tern_status polygamma_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"polygamma", "polygamma"};

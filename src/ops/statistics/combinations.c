@@ -137,8 +137,7 @@ static tern_tensor *ascending(tern_tensor *const *grid, int n, bool equals)
     return mask;
 }
 
-/* Selects from the grid of all r-tuples those with increasing indices: each combination once, in
- * order. */
+/* Selects those of all r-tuples whose indices increase: each combination once, in order. */
 tern_tensor *tern_combinations(tern_tensor *x, int r, bool with_replacement)
 {
     const char *function = "tern_combinations";

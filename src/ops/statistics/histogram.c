@@ -99,8 +99,7 @@ static tern_status histc_range(tern_tensor *x, double *low, double *high)
     return TERN_OK;
 }
 
-/* Returns the bins of integers, computed in integers with truncated bounds: the quotient is
- * exact. */
+/* Returns the bins of integers by integer arithmetic with truncated bounds: exact quotients. */
 static tern_tensor *places_of_integers(tern_tensor *x, int64_t bins, double low, double high)
 {
     if (fabs(low) > 0x1p53 || fabs(high) > 0x1p53 || (high - low) * (double)bins > 0x1p62)

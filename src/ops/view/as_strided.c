@@ -41,8 +41,7 @@ static tern_status scatter_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Adds x into out, with one addition of views for each position of the dims from d on that are not
- * kept. */
+/* Adds x into out, with one addition for each position of the dims from d on that are not kept. */
 static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_strided *view,
                              uint32_t kept, int d, int64_t out_at, int64_t x_at)
 {
@@ -75,7 +74,7 @@ static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_
     return status;
 }
 
-/* Dims whose elements never share a place in memory are added by one launch, other dims position by
+/* One launch adds all elements that never share a place in memory; others go position by
  * position. */
 static tern_status scatter_forward(tern_call *call)
 {

@@ -114,8 +114,7 @@ static tern_status embed_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* Returns whether x is not NULL and dim is one of its dims, and sets *wrapped to dim from the
- * front. */
+/* Returns whether x is not NULL and has dim, and sets *wrapped to dim from the front. */
 static bool has_dim(const tern_tensor *x, int dim, int *wrapped, const char *function)
 {
     if (!x) {

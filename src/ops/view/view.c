@@ -1,8 +1,8 @@
 /* view.c -- views of the same elements: with another shape, with permuted dims, expanded.
  *
- * A view has the storage of x, and its own shape, strides and offset: element i is at offset + sum
- * i[d] stride[d]. Its gradient is the inverse: a reshape, the inverse permutation, a sum over the
- * expanded dims. */
+ * A view has the storage of x, and its own shape, strides and offset: element i is at
+ * offset + sum i[d] stride[d]. Its gradient is the inverse: a reshape, the inverse permutation, a
+ * sum over the expanded dims. */
 #include "tensor/op.h"
 #include <stdio.h>
 #include <string.h>

@@ -69,8 +69,7 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, tern_g
                        tern_arg_i32(at->padding), tern_arg_i32(at->align));
 }
 
-/* Returns the number of grid positions in the whole batch; every channel is read at each
- * position. */
+/* Returns the number of grid positions in the batch; every channel is read at each of them. */
 static int64_t output_count(const sample *at)
 {
     const int64_t *out = at->shape.out;

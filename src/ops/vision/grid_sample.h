@@ -1,5 +1,4 @@
-/* grid_sample.h -- the attributes of grid_sample's operation, and its composition of public
- * operations. */
+/* grid_sample.h -- the attributes of grid_sample's operation, and its composition. */
 #ifndef TERN_SRC_OPS_GRID_SAMPLE_H
 #define TERN_SRC_OPS_GRID_SAMPLE_H
 #include "tensor/op.h"

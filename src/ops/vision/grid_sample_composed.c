@@ -83,8 +83,7 @@ static void cubic(tern_tensor *t, tern_tensor **weight)
     }
 }
 
-/* Sets tap k to elements i (N, Q), whole numbers: clamped to 0..n-1, with weight 0 where i was
- * outside. */
+/* Sets tap k to whole numbers i (N, Q), clamped to 0..n-1, with weight 0 where i is outside. */
 static void set_tap(taps *t, int k, tern_tensor *i, int64_t n)
 {
     tern_tensor *there = between(i, -0.5, (double)n - 0.5);
@@ -152,8 +151,7 @@ static tern_tensor *sum_of_taps(const tern_grid_attributes *at, tern_tensor *pla
     return sum;
 }
 
-/* Returns, for all channels, 0, or NaN where `lost` of the kernel is NaN, at coordinates c (N,
- * Q). */
+/* Returns 0, or NaN where the kernel's `lost` is NaN, at coordinates c (N, Q), for all channels. */
 static tern_tensor *lost(const tern_grid_attributes *at, tern_tensor *c)
 {
     tern_tensor *nothing = times(tern_detach(c), 0);

@@ -16,8 +16,7 @@
 
 enum { GREATEST_BITS = 22, BYTE_WEIGHT = 1 << 15 };
 
-/* A table of weights. Row q has first in range[2 q], count in range[2 q + 1], weights from q width
- * on. */
+/* A table of weights. Row q: first in range[2 q], count in range[2 q + 1], weights[q width]. */
 typedef struct table {
     int64_t rows, width;
     int64_t *range;
