@@ -41,7 +41,7 @@ struct tern_metric {
     double threshold, zero_division;
     tern_optional_int ignore_index;
     int mode;          /* an enum of the kind */
-    double numbers[8]; /* coefficients (stat_scores.c), weights (bleu_score.c) */
+    double numbers[8]; /* coefficients (stat_scores.c), weights (text.c) */
 };
 
 /* Returns a metric without states, or NULL after an error. */

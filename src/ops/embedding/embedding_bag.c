@@ -44,7 +44,7 @@ static tern_status bag_forward(tern_call *call)
     tern_tensor *const *in = call->in, *y = call->out[0];
     const tern_tensor *index = in[1]->numel ? in[1] : in[2], *table = in[0]->numel ? in[0] : y;
     const tern_tensor *picks =
-        at->mode == TERN_EMBEDDING_BAG_MAX ? call->out[1] : index; /* unused then */
+        at->mode == TERN_EMBEDDING_BAG_MAX ? call->out[1] : index; /* index: a placeholder */
     tern_arg fault;
     if (y->numel == 0)
         return TERN_OK;

@@ -252,7 +252,7 @@ tern_tensor *tern_gather(tern_tensor *x, int dim, tern_tensor *index)
     if (index->dtype != TERN_I64 && index->dtype != TERN_I32 && index->numel > 0)
         return tern_fail_null(TERN_ERR_DTYPE,
                               "tern_gather: gather(): Expected dtype int32/int64 for index, got %s",
-                              tern_dtype_name(index->dtype)); /* of any dtype if empty */
+                              tern_dtype_name(index->dtype)); /* an empty index: any dtype */
     if (index->numel > 0 && (index->ndim ? index->ndim : 1) != (x->ndim ? x->ndim : 1))
         return tern_fail_null(
             TERN_ERR_SHAPE,

@@ -239,8 +239,7 @@ static tern_status svd_backward(tern_gradient *g)
     }
     if (k > 0 && (d[0] || d[1] || d[2]))
         g->din[0] = gradient(usv[0], usv[1], usv[2], d[0], d[1], d[2]);
-    return tern_failed_since(
-        failures); /* a part that could not be made is no part that is not there */
+    return tern_failed_since(failures); /* a NULL part is an error if one was recorded */
 }
 
 static uint32_t svd_saves(const tern_call *call)

@@ -86,7 +86,7 @@ static tern_tensor *samples_for(const fractional *f, const tern_tensor *x, tern_
     if (!given)
         return tern_rand(TERN_SHAPE(f->planes, f->ndim), dtype, tern_device(x));
     bool batched = x->ndim == f->ndim + 2;
-    int64_t batch = batched ? x->shape[0] : 1; /* PyTorch reads no later rows, too */
+    int64_t batch = batched ? x->shape[0] : 1; /* later rows are not read, as in PyTorch */
     tern_shape shape = tern_shape_of(x), drawn = tern_shape_of(given);
     if (given->dtype != x->dtype)
         return tern_fail_null(TERN_ERR_DTYPE, "%s: expected scalar type %s but found %s",

@@ -202,8 +202,7 @@ static tern_tensor *multiply(tern_tensor *x, tern_tensor *noise, bool write)
     return write ? tern_mul_(x, noise) : tern_mul(x, noise);
 }
 
-/* Returns alpha dropout by noise: a x m + b + a ALPHA (m - 1), where m = noise (1 - p) is 1 or 0.
- * */
+/* Returns alpha dropout by noise: a x m + b + a ALPHA (m - 1) with m = noise (1 - p), 1 or 0. */
 static tern_tensor *alpha_multiply(tern_tensor *x, tern_tensor *noise, double p, bool write)
 {
     if (!noise)

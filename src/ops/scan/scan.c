@@ -8,7 +8,7 @@
 #include <math.h>
 #include <tern/ops.h>
 
-enum { SUM = 1, PRODUCT = 2, BOTH = 3 }; /* TERN_SCAN_... in scan.cl */
+enum { SUM = 1, PRODUCT = 2, BOTH = 3 }; /* equal to TERN_SCAN_... in scan.cl */
 enum { MANY = 4096 };
 
 typedef struct scan_attributes {

@@ -4,7 +4,7 @@
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-enum { PLAIN, LOGARITHM }; /* as in softmax.cl */
+enum { PLAIN, LOGARITHM }; /* values equal to those in softmax.cl */
 
 /* Launches a team of threads for each row of length n. The gradient has a second input. */
 static tern_status launch(const tern_kernel_ref *kernel, tern_call *call)
@@ -48,7 +48,7 @@ static tern_tensor *row_sum(tern_tensor *x)
 }
 
 /* The gradient of the gradient. For dx = y (dy - sum dy y) and the gradient v of dx:
- *  ddy = y (v - sum v y), d/dy = v (dy - sum dy y) - dy sum v y. */
+ * ddy = y (v - sum v y), d/dy = v (dy - sum dy y) - dy sum v y. */
 static tern_status softmax_double_backward(tern_gradient *g);
 /* For dx = dy - e^y sum dy: ddy = v - sum v e^y, d/dy = -v e^y sum dy. */
 static tern_status log_softmax_double_backward(tern_gradient *g);

@@ -8,7 +8,7 @@
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-enum { BLOCK = 16, SPAN = 32 }; /* as in sort.cl */
+enum { BLOCK = 16, SPAN = 32 }; /* equal to those in sort.cl */
 
 /* ---- rows -------------------------------------------------------------------------------- */
 

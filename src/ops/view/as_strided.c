@@ -74,8 +74,7 @@ static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_
     return status;
 }
 
-/* One launch adds all elements that never share a place in memory; others go position by
- * position. */
+/* Dims whose elements share no memory are added by one launch, others position by position. */
 static tern_status scatter_forward(tern_call *call)
 {
     const scatter_attributes *at = call->attributes;
