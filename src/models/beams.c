@@ -1,5 +1,5 @@
-/* beams.c -- beam search: the num_beams likeliest beginnings go on, and the best text with an end
- * is given, by its sum of log probabilities over length^length_penalty. */
+/* beams.c -- beam search: the num_beams most probable prefixes are extended, and the best finished
+ * text is returned, by its sum of log probabilities over length^length_penalty. */
 #include "models/generate.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ typedef struct text {
     double score;
 } text;
 
-/* A row's texts that ended, the best first; at most as many as there are beams. */
+/* The finished texts of a row, the best first; at most as many as there are beams. */
 typedef struct finished {
     text *of;
     int n;
@@ -23,10 +23,10 @@ typedef struct search {
     models_generation *g;
     int64_t rows, beams, candidates, prompt;
     int64_t *ids;       /* (rows beams, t) */
-    double *sums;       /* (rows beams) of log probabilities */
+    double *sums;       /* (rows beams), sums of log probabilities */
     finished *finished; /* (rows) */
-    float *values;      /* (rows, candidates) */
-    int64_t *indices;   /* likewise, of beams and tokens */
+    float *values;      /* (rows, candidates), scores */
+    int64_t *indices;   /* (rows, candidates), beam * vocab + token */
 } search;
 
 static double scored(const search *s, double sum, int64_t length)
@@ -53,7 +53,7 @@ static tern_status finish(const search *s, finished *f, const int64_t *ids, int6
 
 /* ---- a step ------------------------------------------------------------------------------ */
 
-/* The likeliest candidates of each row, over all its beams. */
+/* Computes the most probable candidates of each row, over all its beams. */
 static tern_status look(search *s, tern_tensor *ids, int64_t made)
 {
     TERN_SCOPE_HERE;
@@ -73,8 +73,8 @@ static tern_status look(search *s, tern_tensor *ids, int64_t made)
     return tern_copy_to_host(top.indices, s->indices, n * sizeof *s->indices);
 }
 
-/* Row r: candidates that end are finished, if they are among the best; others go on in ids (t + 1)
- * and from[], the beams they come from. */
+/* Row r: candidates that end are added to the finished texts if they are among the first `beams`;
+ * the others are written to ids (t + 1), and the beams that they extend to from[]. */
 static tern_status take_row(search *s, int64_t r, int64_t t, int64_t vocab, bool last, int64_t *ids,
                             int64_t *from)
 {
@@ -97,14 +97,15 @@ static tern_status take_row(search *s, int64_t r, int64_t t, int64_t vocab, bool
         sums[kept++] = sum;
     }
     free(next);
-    /* Whether what goes on can still be better than the worst that ended. */
+    /* A row is done when no beam can become better than its worst finished text. */
     if (f->n == s->beams && !f->done)
         f->done = s->g->o->early_stopping ||
                   scored(s, sums[0], t + 1 - s->prompt) <= f->of[f->n - 1].score;
     return status;
 }
 
-/* Cache, mask and what the encoder gave belong to the beams that go on. */
+/* Reorders the cache to the beams that are extended. The mask and the encoder's output are equal
+ * for all beams of a row. */
 static tern_status reorder(search *s, const int64_t *from)
 {
     TERN_SCOPE_HERE;
@@ -144,7 +145,7 @@ static tern_status steps(search *s, const char *device, int64_t vocab)
 
 /* ---- before and after ---------------------------------------------------------------------- */
 
-/* The best text of each row, padded. */
+/* Returns the best text of each row, padded. */
 static tern_tensor *results(const search *s, const char *device)
 {
     int64_t longest = 0;
@@ -179,7 +180,7 @@ static void free_search(search *s)
     free(s->indices);
 }
 
-/* Only the first of equal beams counts at first. */
+/* Allocates the arrays of s. Beams of a row start equal, so all but the first start at -1e9. */
 static tern_status prepare(search *s, tern_tensor *ids)
 {
     size_t n = (size_t)(s->rows * s->beams), c = (size_t)(s->rows * s->candidates);

@@ -1,4 +1,4 @@
-/* build.c -- what architectures put their modules together with. */
+/* build.c -- functions that architectures build their modules with. */
 #include "models/model.h"
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +114,8 @@ tern_module *models_base(models_model *m)
 
 _Thread_local bool models_hollow;
 
-/* m with a weight of its shape whose elements are one, as it is about to be replaced. */
+/* Replaces m's weight by one element expanded to the weight's shape, if models_hollow is set: the
+ * tensor of a file replaces it afterwards. Frees m and returns NULL after an error. */
 static tern_module *hollow(tern_module *m)
 {
     tern_tensor *w = m && models_hollow ? tern_nn_parameter_at(m, 0) : NULL;
@@ -132,7 +133,7 @@ static tern_module *hollow(tern_module *m)
     return NULL;
 }
 
-/* ---- leaves ------------------------------------------------------------------------------ */
+/* ---- layers ------------------------------------------------------------------------------ */
 
 tern_status models_linear(tern_module *m, const char *path, int64_t in, int64_t out, bool bias)
 {

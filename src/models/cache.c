@@ -1,10 +1,10 @@
-/* cache.c -- keys and values of the places so far, in memory that grows by doubling, or static: of
- * all places there may be, with their number on the device. */
+/* cache.c -- the key/value cache: its memory doubles as it grows, or it is static, with memory for
+ * all tokens from the start and the number of tokens on the device. */
 #include "models/cache.h"
 #include <stdlib.h>
 #include <tern/models/generate.h>
 
-/* A layer's keys and values (N, heads, capacity, width), of which `used` places are filled. */
+/* A layer's keys and values (N, heads, capacity, width), of which `used` positions are filled. */
 typedef struct rows {
     tern_tensor *x[2];
     int64_t used;
@@ -13,10 +13,10 @@ typedef struct rows {
 struct tern_kv_cache {
     rows *layers;
     int n_layers;
-    int64_t length, places; /* filled so far; capacity from the start on */
+    int64_t length, places; /* number of cached tokens; initial capacity */
     bool is_static;
-    tern_tensor *position; /* of a static one: (1), how many places are filled */
-    tern_tensor *now;      /* (T), the places of the call that runs */
+    tern_tensor *position; /* static cache: (1), the number of cached tokens */
+    tern_tensor *now;      /* static cache: (T), the positions of the running call */
 };
 
 static tern_kv_cache *make(tern_module *model, int64_t places, bool is_static, const char *function)
@@ -126,7 +126,8 @@ tern_tensor *models_cache_now(const tern_kv_cache *cache)
     return cache->now;
 }
 
-/* (1, 1, T, places): key s is at t or before it, and with a window behind t - window. */
+/* Returns a mask (1, 1, T, places) of key s and query t: without a window s <= t, with a window
+ * only s > t - window. */
 tern_tensor *models_cache_mask(const tern_kv_cache *cache, int64_t window)
 {
     int64_t n = tern_size(cache->now, 0);
@@ -151,8 +152,9 @@ tern_status models_cache_advance(tern_kv_cache *cache, int64_t places)
 
 /* ---- a layer ------------------------------------------------------------------------------ */
 
-/* What becomes of a layer's rows: `kept` of them, from `from` on, and new ones at `at`; moved to
- * new memory where that is not 0. With a window no more than its keys are kept. */
+/* How a layer's cache grows: `kept` positions from `from` on are kept, and new ones are written at
+ * `at`. If capacity is not 0, the kept positions are copied to new memory of that many positions.
+ * With a window, at most window - 1 positions are kept. */
 typedef struct plan {
     int64_t from, kept, at, capacity;
 } plan;
@@ -192,7 +194,7 @@ static tern_tensor *extend(rows *r, int which, const plan *p, tern_tensor *x)
     return tern_narrow(r->x[which], 2, p->at - p->kept, p->kept + n);
 }
 
-/* All places, of which those of the call are written. */
+/* Writes the call's positions and returns the whole buffer. */
 static tern_tensor *write_static(const tern_kv_cache *cache, rows *r, int which, tern_tensor *x)
 {
     tern_shape shape = tern_shape_of(x);

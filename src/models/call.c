@@ -1,4 +1,4 @@
-/* call.c -- a call of a model: what its inputs mean, and the loss of what comes out. */
+/* call.c -- a call of a model: its inputs, masks and losses. */
 #include "models/cache.h"
 #include "models/gguf/layer.h"
 #include "models/quantize.h"
@@ -36,7 +36,8 @@ int64_t models_reach(const tern_model_inputs *in, int64_t places)
     return capacity ? capacity : models_past(in) + places;
 }
 
-/* The number of its sequence for each place of a packed row, (T): how many ends are before it. */
+/* Returns (T): for each token of a packed row the number of entries of cu_seqlens at or before its
+ * position, which is the number of its sequence, from 1. */
 static tern_tensor *sequence_of(const tern_model_inputs *in, int64_t places)
 {
     tern_tensor *cu = tern_to_dtype(in->cu_seqlens, TERN_I64);
@@ -122,7 +123,7 @@ tern_status models_mask(const tern_model_inputs *in, tern_tensor *x, bool causal
 
 /* ---- losses ------------------------------------------------------------------------------ */
 
-/* The labels of the next places, as long as they are of the same sequence; -100 at the ends. */
+/* Returns the labels shifted left by one token; -100 for the last token of each sequence. */
 static tern_tensor *shifted(const tern_model_inputs *in)
 {
     int64_t n = tern_size(in->labels, 0), t = tern_size(in->labels, 1);
@@ -155,7 +156,7 @@ tern_tensor *models_decoder_ids(models_model *m, const tern_model_inputs *in)
     return none ? tern_masked_fill(moved, none, tern_scalar_int(m->c.pad)) : NULL;
 }
 
-/* Without logits, which then are never in memory as a whole. */
+/* Computes the loss by tern_linear_cross_entropy, without storing all logits. */
 static tern_tensor *loss_alone(tern_module *head, tern_tensor *x, tern_tensor *labels)
 {
     tern_linear_cross_entropy_options o = {.linear_bias = tern_nn_parameter(head, "bias"),
@@ -166,7 +167,7 @@ static tern_tensor *loss_alone(tern_module *head, tern_tensor *x, tern_tensor *l
     return x ? tern_linear_cross_entropy(x, tern_nn_parameter(head, "weight"), labels, &o) : NULL;
 }
 
-/* Of halves the loss is computed in float32, as transformers does. */
+/* The loss of float16 and bfloat16 logits is computed in float32, as in transformers. */
 static tern_tensor *loss_of(tern_tensor *logits, tern_tensor *labels)
 {
     if (logits && tern_dtype_size(tern_dtype_of(logits)) < 4)
@@ -176,7 +177,7 @@ static tern_tensor *loss_of(tern_tensor *logits, tern_tensor *labels)
                   : NULL;
 }
 
-/* What each of t places is to give, (N t). */
+/* Returns the target of each of t tokens, (N t). */
 static tern_tensor *labels_of(const models_model *m, const tern_model_inputs *in, int64_t t)
 {
     if (tern_dim(in->labels) != 2 || tern_size(in->labels, 1) != t || in->logits_to_keep > 0)
@@ -196,8 +197,8 @@ tern_status models_loss_of_logits(models_model *m, const tern_model_inputs *in,
     return out->loss ? TERN_OK : tern_last_status();
 }
 
-/* A head that was tied has codes of its own once it is quantized, which do not follow the
- * embedding. */
+/* After quantization a head that was tied has codes of its own, which would not follow updates of
+ * the embedding: fails if the embedding is trained. */
 static tern_status check_copied(const models_model *m, tern_module *head)
 {
     if (!m->copied || !quantize_is(head) || !tern_is_grad_enabled())

@@ -1,4 +1,4 @@
-/* config.c -- config.json: read by the table of its architecture; what is not in it is refused. */
+/* config.c -- config.json, read by the table of its architecture; unknown fields are refused. */
 #include "base/address.h"
 #include "base/os.h"
 #include "models/quantize.h"
@@ -133,9 +133,10 @@ static tern_status take(const models_model *m, const json_t *json, const models_
     return TERN_OK;
 }
 
-/* ---- what changes nothing ---------------------------------------------------------------- */
+/* ---- ignored fields ---------------------------------------------------------------------- */
 
-/* Fields that say nothing of what a forward pass computes: training, generation, files. */
+/* Fields that do not affect the forward pass or that other code reads: training, generation,
+ * files. */
 static const char *const idle[] = {"architectures",
                                    "architecture",
                                    "model_type",
@@ -231,7 +232,7 @@ static bool is_idle(const char *name)
     for (int i = 0; idle[i]; i++)
         if (strcmp(idle[i], name) == 0)
             return true;
-    return name[0] == '_'; /* what transformers keeps for itself */
+    return name[0] == '_'; /* transformers' private fields */
 }
 
 static tern_status check_known(const models_model *m, json_t *json, const models_field *fields)
@@ -256,9 +257,9 @@ static tern_status check_known(const models_model *m, json_t *json, const models
     return TERN_OK;
 }
 
-/* ---- all of it --------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
-/* How many classes the file's head has. */
+/* Returns the number of classes of the file's head. */
 static int64_t labels_of(const json_t *json)
 {
     const json_t *labels = json_object_get(json, "id2label");
@@ -268,7 +269,7 @@ static int64_t labels_of(const json_t *json)
     return json_is_integer(n) ? (int64_t)json_integer_value(n) : 2; /* transformers' default */
 }
 
-/* A problem_type other than that of one class each would have another loss. */
+/* Refuses problem_type other than one class per input: its loss would be another one. */
 static tern_status check_problem(const models_model *m)
 {
     const json_t *problem = json_object_get(m->json, "problem_type");
@@ -288,7 +289,7 @@ static tern_status read_fields(const models_model *m, json_t *json, const models
     return check_known(m, json, fields);
 }
 
-/* What is left to be said once all fields are read: heads and their width. */
+/* Computes the numbers of heads and their width where config.json lacks them, and checks them. */
 static tern_status complete(const models_model *m, models_config *c)
 {
     if (c->heads && !c->kv_heads)
@@ -339,7 +340,7 @@ tern_status models_check_layer_types(const models_model *m)
 tern_status models_read_config(models_model *m)
 {
     models_config *c = &m->c;
-    int64_t labels = c->labels; /* those that were asked for */
+    int64_t labels = c->labels; /* number of classes that the caller asked for, or 0 */
     TRY(read_fields(m, m->json, m->kind->fields, c));
     TRY(check_problem(m));
     if (labels)

@@ -1,13 +1,13 @@
-/* generate.c -- token after token: greedy, by samples, streamed. */
+/* generate.c -- generation token by token: greedy or sampled, with a callback for streaming. */
 #include "models/generate.h"
 #include <stdlib.h>
 #include <string.h>
 
 static const char function[] = "tern_models_generate";
 
-/* ---- what ends a text --------------------------------------------------------------------- */
+/* ---- end tokens -------------------------------------------------------------------------- */
 
-/* Of generation_config.json, else of config.json. */
+/* Returns a field of generation_config.json, or of config.json if the former lacks it. */
 static const json_t *setting(const models_model *m, const char *name)
 {
     const json_t *x = json_object_get(m->generation, name);
@@ -65,7 +65,7 @@ static tern_status check_stops(const tern_generate_options *o)
 
 /* ---- one step ---------------------------------------------------------------------------- */
 
-/* Places by the mask: those that are hidden have none of their own. */
+/* Returns positions counted by the attention mask: masked tokens do not advance the position. */
 static tern_tensor *positions(const models_generation *g, int64_t places)
 {
     tern_tensor *count = tern_cumsum(tern_to_dtype(g->mask, TERN_I64), 1);
@@ -94,7 +94,7 @@ tern_tensor *models_next_logits(models_generation *g, tern_tensor *ids)
     return tern_to_dtype(tern_squeeze_dim(out.logits, 1), TERN_F32);
 }
 
-/* Tokens of a list of generation_config.json get no chance. */
+/* Sets the scores of the tokens in the list `name` of generation_config.json to -inf. */
 static tern_tensor *suppress(const models_generation *g, tern_tensor *x, const char *name)
 {
     int64_t ids[1024], n = 0, vocab = x ? tern_size(x, 1) : 0;

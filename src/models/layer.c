@@ -1,9 +1,9 @@
-/* layer.c -- a transformer layer of any of the architectures, by the paths of what it is made of:
+/* layer.c -- a transformer layer of any of the architectures, by the paths of its submodules:
  *
  *   x + attention(norm(x)), x + mlp(norm(x))     norm_first
- *   norm(x + attention(x)), norm(x + mlp(x))     else
+ *   norm(x + attention(x)), norm(x + mlp(x))     otherwise
  *
- * mlp(x) is down(f(gate(x)) up(x)), without a gate down(f(up(x))). */
+ * mlp(x) is down(f(gate(x)) up(x)), or down(f(up(x))) without a gate. */
 #include "models/cache.h"
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct layer {
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
-/* (N, T, heads width) -> (N, heads, T, width), normalised where there is a norm. */
+/* Reshapes (N, T, heads width) to (N, heads, T, width) and applies the norm, if there is one. */
 static tern_tensor *split(tern_module *self, tern_tensor *x, int64_t heads, int64_t width,
                           const char *norm)
 {
@@ -30,7 +30,7 @@ static tern_tensor *split(tern_module *self, tern_tensor *x, int64_t heads, int6
     return tern_transpose(x, 1, 2);
 }
 
-/* What is attended with: query, key and value. */
+/* Computes query, key and value. */
 static tern_status project(tern_module *self, const layer *l, tern_tensor *x, tern_tensor *qkv[3])
 {
     const models_layer_names *n = l->names;
@@ -52,7 +52,7 @@ static tern_status project(tern_module *self, const layer *l, tern_tensor *x, te
     return TERN_OK;
 }
 
-/* (N, heads, T, width) -> what the output layer makes of (N, T, heads width). */
+/* Returns the output layer's result for y (N, heads, T, width), as (N, T, heads width). */
 static tern_tensor *merge(tern_module *self, const layer *l, tern_tensor *x, tern_tensor *y,
                           const char *out)
 {
@@ -76,15 +76,16 @@ static tern_tensor *attend(tern_module *self, const layer *l, tern_tensor *x,
     tern_tensor *mask = s->mask;
     int64_t keys = tern_size(qkv[1], 2), masked = mask ? tern_size(mask, 3) : keys;
     bool fixed = models_cache_static(s->cache) > 0;
-    /* One place sees all keys that are there: queries that share them are rows of one product, and
-     * nothing is repeated for each. */
+    /* A single query attends to all keys. The queries of the heads that share a key head are then
+     * rows of one product, so keys and values are not repeated for each head. */
     const int64_t n = tern_size(x, 0), group = l->heads / l->kv_heads;
     bool one = group > 1 && tern_size(x, 1) == 1 && (!mask || tern_size(mask, 1) == 1);
     if (one && !(qkv[0] = tern_reshape(qkv[0], TERN_SHAPE(n, l->kv_heads, group, l->head_dim))))
         return NULL;
-    if (keys < masked) /* of a window the cache has the last ones */
+    if (keys < masked) /* the cache of a layer with a window holds only the last keys */
         mask = tern_narrow(mask, 3, masked - keys, keys);
-    if (fixed && l->window) /* places are not counted from the last one there */
+    if (fixed && l->window) /* the option `window` counts from the last key, and a static cache
+                               has unused keys at its end */
         mask = tern_logical_and(mask, models_cache_mask(s->cache, l->window));
     tern_scaled_dot_product_attention_options o = {
         .attn_mask = mask,
@@ -101,7 +102,8 @@ static tern_tensor *attend(tern_module *self, const layer *l, tern_tensor *x,
     return merge(self, l, x, y, l->names->out);
 }
 
-/* From x to memory, all of which every query sees. */
+/* Cross-attention of x to memory; every query attends to all of memory unless memory_mask is
+ * set. */
 static tern_tensor *attend_across(tern_module *self, const layer *l, tern_tensor *x,
                                   const models_shared *s)
 {
@@ -126,7 +128,7 @@ static tern_tensor *attend_across(tern_module *self, const layer *l, tern_tensor
 static tern_tensor *mlp(tern_module *self, const layer *l, tern_tensor *x)
 {
     const models_layer_names *n = l->names;
-    tern_tensor *parts[2] = {NULL, NULL}; /* gate and up */
+    tern_tensor *parts[2] = {NULL, NULL}; /* outputs of gate and up */
     if (n->gate_up && tern_chunk(models_run(self, n->gate_up, x), 2, -1, parts, 2) != 2)
         return NULL;
     tern_tensor *up = n->gate_up ? parts[1] : models_run(self, n->up, x);
@@ -141,7 +143,7 @@ static tern_tensor *mlp(tern_module *self, const layer *l, tern_tensor *x)
 
 enum { ATTEND, ACROSS, MLP };
 
-/* x plus what a part makes of it, with the norm where it belongs. */
+/* Returns x + part(x), with the norm before the part (norm_first) or after the sum. */
 static tern_tensor *residual(tern_module *self, const layer *l, tern_tensor *x,
                              const models_shared *s, int part)
 {
@@ -161,10 +163,10 @@ static tern_tensor *residual(tern_module *self, const layer *l, tern_tensor *x,
     return n->norm_first || !h ? h : models_run(self, norms[part], h);
 }
 
-/* The cache of the call that runs: a checkpoint, which runs a layer again in backward, has none. */
+/* The cache of the running call. When backward runs a checkpointed layer again, there is none. */
 static _Thread_local tern_kv_cache *running_cache;
 
-/* in: x, mask, cos, sin, memory, its mask, of which all but x may be NULL. */
+/* in: x, mask, cos, sin, memory and memory's mask; all but x may be NULL. */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const layer *l = tern_nn_data(self);

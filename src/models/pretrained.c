@@ -1,4 +1,4 @@
-/* pretrained.c -- models of directories: made by config.json, filled from files. */
+/* pretrained.c -- from_pretrained: models built by config.json and filled from files. */
 #include "models/gguf/gguf.h"
 #include "base/os.h"
 #include "models/gguf/layer.h"
@@ -93,7 +93,8 @@ static const models_architecture *named(const char *name, const char *type, bool
     return NULL;
 }
 
-/* architectures[0], else timm's architecture, else what model_type is. */
+/* Finds the architecture by architectures[0], else by timm's field architecture, else by
+ * model_type. */
 static const models_architecture *architecture_of(const json_t *json, bool classifies,
                                                   const char *function)
 {
@@ -106,7 +107,7 @@ static const models_architecture *architecture_of(const json_t *json, bool class
     const models_architecture *base = *type ? named("", type, false) : NULL;
     if (!a && base && !base->head &&
         (strstr(name, "ForMaskedLM") || strstr(name, "ForPreTraining")))
-        a = base; /* what such files are there for */
+        a = base; /* the base model reads files of MaskedLM and PreTraining models */
     if (a)
         return a;
     return tern_fail_null(TERN_ERR_UNSUPPORTED,
@@ -116,7 +117,7 @@ static const models_architecture *architecture_of(const json_t *json, bool class
 
 /* ---- making it --------------------------------------------------------------------------- */
 
-/* A module without values in it; takes json over. */
+/* Returns a model without initialized values, or NULL after an error. Takes json over. */
 static models_model *make(json_t *json, int64_t labels, const char *function)
 {
     const models_architecture *a = architecture_of(json, labels > 0, function);
@@ -150,13 +151,14 @@ typedef struct filling {
     models_model *m;
     tern_file *file;
     const tern_pretrained_options *o;
-    bool *used; /* names of the file */
+    bool *used; /* for each name of the file: whether it was read */
     tern_tensor **filled;
     int n_filled, capacity;
-    char *missing; /* of the first name, or NULL */
+    char *missing; /* the first missing name, or NULL */
 } filling;
 
-/* The file's names for a name of the model: its own, the base model's, old BERT's. */
+/* Finds the file's name for a name of the model: the same name, the name with or without the base
+ * model's prefix, or the name that old BERT files use. */
 static bool in_file(const filling *f, const char *path, char *name, size_t bytes)
 {
     static const models_rename old[] = {{".gamma", ".weight"}, {".beta", ".bias"}};
@@ -171,7 +173,7 @@ static bool in_file(const filling *f, const char *path, char *name, size_t bytes
     if (n && strncmp(path, prefix, n) == 0)
         candidates[1] = path + n;
     else if (n && snprintf(longer, sizeof longer, "%s%s", prefix, path) < (int)sizeof longer)
-        candidates[2] = longer; /* the model is the base, the file's has a head */
+        candidates[2] = longer; /* the model is a base model, the file's model has a head */
     for (int i = 0; i < 3; i++) {
         if (!candidates[i])
             continue;
@@ -229,13 +231,14 @@ static tern_status take(filling *f, const char *path, const char *name, tern_ten
     bool is_gguf = io_gguf_is(f->file);
     if (is_gguf && gguf_is_transposed(f->m, path) && dims == 2)
         shape = TERN_SHAPE(shape.dims[1], shape.dims[0]);
-    while (f->m->kind->file_name && dims < tern_dim(x)) /* a linear layer's is a convolution's */
+    while (f->m->kind->file_name && dims < tern_dim(x)) /* the file has a linear layer's weight,
+                                                           the model a convolution's */
         shape.dims[dims++] = 1;
     bool same = dims == tern_dim(x);
     for (int i = 0; i < dims && same; i++)
         same = shape.dims[i] == tern_size(x, i);
     if (!same && f->o->num_labels > 0 && of_head(f->m, path))
-        return TERN_OK; /* another head */
+        return TERN_OK; /* the file's head has another number of classes */
     if (!same)
         return tern_fail(TERN_ERR_STATE,
                          "%s: size mismatch for %s: the file has %d dims%s%lld..., the model wants "
@@ -274,7 +277,8 @@ static tern_status fill_one(const char *path, tern_tensor *x, void *user)
     return status;
 }
 
-/* What has no values yet: a tied tensor has them under its other name; a head is new. */
+/* Fills a tensor that the file lacks. Tied tensors were filled under their other name; a new head,
+ * biases and matrices get their initial values. */
 static tern_status complete_one(const char *path, tern_tensor *x, void *user)
 {
     filling *f = user;
@@ -295,7 +299,8 @@ static tern_status complete_one(const char *path, tern_tensor *x, void *user)
             tern_tensor *values = tern_to(x, f->o->device);
             values = real && f->o->dtype ? tern_to_dtype(values, f->o->dtype) : values;
             values = values ? tern_clone(values) : NULL;
-            if (values && (bias || tern_dim(x) > 1)) /* norms have theirs */
+            if (values && (bias || tern_dim(x) > 1)) /* other vectors are weights of norms and
+                                                        keep their values */
                 values =
                     bias ? tern_zero_(values) : tern_normal_(values, 0, models_deviation(f->m));
             status = values && tern_set_data_(x, values) ? TERN_OK : tern_last_status();
@@ -324,8 +329,8 @@ static tern_status count_one(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* Which library's names a file of timm's architectures has: config.json's "names", where that does
- * not say it. */
+/* Sets config.json's field "names" for timm's architectures, if it is absent: which library's
+ * tensor names the file has. */
 static tern_status find_names(json_t *json, const char *directory)
 {
     const char *name = json_string_value(json_object_get(json, "architecture"));
@@ -342,7 +347,7 @@ static tern_status find_names(json_t *json, const char *directory)
     return TERN_OK;
 }
 
-/* Of a file, which is closed. */
+/* Fills the model from a file and closes the file. */
 static tern_status fill_from(models_model *m, tern_file *file, const tern_pretrained_options *o)
 {
     filling f = {.m = m, .o = o, .file = file};
@@ -379,7 +384,7 @@ static bool there(const char *directory, const char *file)
     return n > 0 && (size_t)n < sizeof path && tern_os_stat(path, &about) == 0;
 }
 
-/* What else there is in a directory. */
+/* Reads the optional JSON files of the directory. */
 static tern_status read_beside(models_model *m, const char *directory, const char *function)
 {
     static const char *const files[] = {"preprocessor_config.json", "generation_config.json"};
@@ -391,7 +396,8 @@ static tern_status read_beside(models_model *m, const char *directory, const cha
     return TERN_OK;
 }
 
-/* The model of a config.json, filled of a file that is open; takes both over. */
+/* Returns a model built by config.json and filled from an open file (NULL: the files at path), or
+ * NULL after an error. Takes json and file over. */
 static models_model *make_from(json_t *json, tern_file *file, const char *path, bool folder,
                                const tern_pretrained_options *o)
 {

@@ -1,4 +1,4 @@
-/* rope.c -- rotary positions (Su et al. 2021) and what stretches them to longer sequences. */
+/* rope.c -- rotary position embeddings (Su et al. 2021) and their scaling to longer sequences. */
 #include "models/model.h"
 #include <string.h>
 
@@ -28,7 +28,7 @@ static tern_status type_of(const models_model *m, const json_t *rope, models_rop
                      m->kind->name, text);
 }
 
-/* Fields whose names are not known would change the angles. */
+/* Refuses unknown fields, which could change the angles. */
 static tern_status check_fields(const models_model *m, json_t *rope)
 {
     static const char *const known[] = {"rope_type",
@@ -80,7 +80,7 @@ static tern_status check_factors(const models_model *m, const models_rope *r)
     return TERN_OK;
 }
 
-/* rope: the object that says how they are stretched, or NULL. */
+/* Reads *r from rope, the object of the scaling's fields, or NULL. */
 static tern_status read_from(const models_model *m, json_t *rope, double theta, models_rope *r)
 {
     TRY(type_of(m, rope, &r->type));
@@ -88,7 +88,7 @@ static tern_status read_from(const models_model *m, json_t *rope, double theta, 
         TRY(check_fields(m, rope));
     r->theta = number(rope, "rope_theta", theta);
     r->partial = number(rope, "partial_rotary_factor", number(m->json, "partial_rotary_factor", 1));
-    /* Phi-3 keeps the length that it was trained with outside. */
+    /* Phi-3 has original_max_position_embeddings outside rope_scaling. */
     double places = (double)(m->c.places ? m->c.places : 1);
     double outer = number(m->json, "original_max_position_embeddings", places);
     r->original = number(rope, "original_max_position_embeddings", outer);
@@ -128,8 +128,8 @@ tern_status models_read_rope_of(models_model *m, const char *layers, const char 
 
 /* ---- frequencies ----------------------------------------------------------------------------- */
 
-/* Llama 3.1: waves that are long beside the length it was trained with are stretched by the factor,
- * short ones stay, between them it is a mixture. */
+/* Llama 3.1: frequencies of wavelengths that are long relative to the trained length are divided by
+ * the factor, high frequencies stay, and those between are interpolated. */
 static double llama3(const models_rope *r, double f)
 {
     double wave = 2 * M_PI / f, share;
@@ -141,7 +141,8 @@ static double llama3(const models_rope *r, double f)
     return (1 - share) * f / r->factor + share * f;
 }
 
-/* The pair whose wave turns so often within the trained length (Peng et al. 2023). */
+/* Returns the (fractional) pair that turns `turns` times within the trained length (Peng et al.
+ * 2023). */
 static double pair_of(const models_rope *r, double turns, double dim)
 {
     return dim * log(r->original / (turns * 2 * M_PI)) / (2 * log(r->theta));
@@ -160,7 +161,7 @@ static double mscale(double factor, double m)
     return factor <= 1 ? 1 : 0.1 * m * log(factor) + 1;
 }
 
-/* The factor on cosines and sines. */
+/* Returns the factor on cosines and sines. */
 static double attention_factor(const models_rope *r)
 {
     if (r->attention > 0)
@@ -197,7 +198,7 @@ double models_rope_frequencies(const models_config *c, const models_rope *r, int
     return attention_factor(r);
 }
 
-/* Angles are float32, as in transformers, whatever the type of the model. */
+/* Angles are float32, as in transformers, whatever the dtype of the model. */
 tern_status models_rope_tables(const models_config *c, const models_rope *r, tern_tensor *positions,
                                int64_t length, tern_tensor **cos, tern_tensor **sin)
 {

@@ -1,9 +1,10 @@
-/* scores.c -- logits of the next token, as sampling changes them (transformers' logits
+/* scores.c -- what sampling options change in the logits of the next token (transformers' logits
  * processors). */
 #include "base/error.h"
 #include "models/generate.h"
 
-/* Tokens that were there become less likely: x / p, of negative ones x p (Keskar et al. 2019). */
+/* Repetition penalty: for tokens of ids, logits x > 0 become x / p, negative ones x p (Keskar et
+ * al. 2019). */
 static tern_tensor *penalise(tern_tensor *ids, tern_tensor *x, double p)
 {
     tern_scalar by = tern_scalar_real(p), zero = tern_scalar_real(0);
@@ -20,7 +21,7 @@ static tern_tensor *drop(tern_tensor *x, tern_tensor *out)
     return x && out ? tern_masked_fill(x, out, tern_scalar_real(-INFINITY)) : NULL;
 }
 
-/* The k largest stay, and all that equal the last of them. */
+/* Keeps the k largest logits and all that equal the k-th. */
 static tern_tensor *keep_top_k(tern_tensor *x, int64_t k)
 {
     tern_values_indices top;
@@ -31,7 +32,8 @@ static tern_tensor *keep_top_k(tern_tensor *x, int64_t k)
     return drop(x, tern_lt(x, tern_narrow(top.values, 1, k - 1, 1)));
 }
 
-/* The smallest set of the likeliest whose probabilities add up to p (Holtzman et al. 2020). */
+/* Keeps the smallest set of most probable tokens whose probabilities sum to p (Holtzman et al.
+ * 2020). */
 static tern_tensor *keep_top_p(tern_tensor *x, double p)
 {
     tern_values_indices sorted;
@@ -46,7 +48,7 @@ static tern_tensor *keep_top_p(tern_tensor *x, double p)
     return kept ? tern_scatter(x, 1, sorted.indices, kept, TERN_REDUCE_NONE) : NULL;
 }
 
-/* Probabilities below that share of the largest go. */
+/* Drops tokens whose probability is below p times the largest one. */
 static tern_tensor *keep_min_p(tern_tensor *x, double p)
 {
     tern_values_indices most;
