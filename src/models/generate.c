@@ -147,9 +147,10 @@ tern_status models_lengthen_mask(models_generation *g)
     return TERN_OK;
 }
 
-/* ---- rows of them ------------------------------------------------------------------------- */
+/* ---- generation loop --------------------------------------------------------------------- */
 
-/* Rows that are done, on the host; *all: every one is. What follows the end of a row is pad. */
+/* Replaces the next token of finished rows by pad, updates done[] (host memory), and sets *all if
+ * every row is finished. Returns next, or NULL after an error. */
 static tern_tensor *settle(const models_generation *g, tern_tensor *ids, tern_tensor *next,
                            bool *done, bool *all)
 {
@@ -179,7 +180,7 @@ static tern_tensor *settle(const models_generation *g, tern_tensor *ids, tern_te
     return good ? next : NULL;
 }
 
-/* The step's tokens behind ids, which is kept instead of it. */
+/* Generates one token for each row: *ids is released and replaced by ids with the new column. */
 static tern_status step(models_generation *g, tern_tensor **ids, int64_t made, bool *done,
                         bool *stop)
 {
@@ -216,9 +217,9 @@ static tern_tensor *rows_of(models_generation *g, tern_tensor *ids)
     return result;
 }
 
-/* ---- the whole --------------------------------------------------------------------------- */
+/* ---- the function ------------------------------------------------------------------------ */
 
-/* What the decoder of a model with an encoder begins with; runs the encoder. */
+/* Runs the encoder and returns the first token ids of the decoder. */
 static tern_tensor *start_decoder(models_generation *g, tern_tensor *input)
 {
     const json_t *start = setting(g->m, "decoder_start_token_id");
@@ -279,7 +280,7 @@ static tern_tensor *run(models_generation *g, tern_tensor *input)
     return g->o->num_beams > 1 ? models_beams(g, ids) : rows_of(g, ids);
 }
 
-/* The modes of all modules, parents first, as they are put back. */
+/* The training flags of all modules, parents first; restored in the same order. */
 typedef struct modes {
     bool *training;
     int count;

@@ -1,6 +1,6 @@
-/* initialize.c -- random weights as transformers draws them (its _init_weights): of linear layers,
- * convolutions and tables normal numbers of one deviation, which config.json says; biases are 0,
- * norms as they are made. */
+/* initialize.c -- random weights as in transformers' _init_weights: linear layers, convolutions and
+ * embeddings are normal with one standard deviation, a field of config.json; biases are 0, norms
+ * keep their initialization. */
 #include "models/model.h"
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool ends_in(const char *path, const char *end)
     return n >= length && strcmp(path + n - length, end) == 0;
 }
 
-/* The row of a table of tokens that fills up shorter texts is 0 (padding_idx). */
+/* Sets the padding token's row of a token embedding to 0 (padding_idx). */
 static tern_status clear_padding(const models_model *m, const char *path, tern_tensor *table)
 {
     const json_t *pad = json_object_get(m->json, "pad_token_id");
@@ -32,14 +32,16 @@ static tern_status draw(const char *path, tern_module *layer, void *user)
     enum { DRAWN = sizeof drawn / sizeof *drawn };
     const drawing *d = user;
     int i = 0;
-    if (d->m->tied && strcmp(path, d->m->kind->head) == 0) /* it has the embedding's */
+    if (d->m->tied && strcmp(path, d->m->kind->head) == 0) /* the head shares the embedding's
+                                                              weight */
         return TERN_OK;
     while (i < DRAWN && strcmp(tern_nn_name(layer), drawn[i]) != 0)
         i++;
     tern_tensor *weight = i < DRAWN ? tern_nn_parameter_at(layer, 0) : NULL;
-    if (!weight || !tern_requires_grad(weight)) /* sines are no random numbers */
+    if (!weight || !tern_requires_grad(weight)) /* fixed sinusoidal embeddings are not random */
         return TERN_OK;
-    /* GPT-2's layers that are added to the residual, twice in each block. */
+    /* GPT-2: the two projections of each block that are added to the residual have a smaller
+     * deviation. */
     double std = ends_in(path, ".c_proj") ? d->std / sqrt(2 * (double)d->m->c.layers) : d->std;
     if (!tern_nn_init_normal_(weight, 0, std))
         return tern_last_status();

@@ -1,4 +1,4 @@
-/* lora.c -- adapters on all layers of a model: added, chosen, merged, taken away. */
+/* lora.c -- adapters on all layers of a model: adding, choosing, merging and removing them. */
 #include "base/error.h"
 #include "models/gguf/layer.h"
 #include "models/lora.h"
@@ -9,12 +9,12 @@
 
 typedef struct found {
     char *path;
-    tern_module *wrapper; /* NULL: a layer without one */
+    tern_module *wrapper; /* NULL: the layer has no wrapper */
 } found;
 typedef struct search {
     found *list;
     size_t n, capacity;
-    bool unwrapped; /* layers without an adapter too, and what may be trained whole */
+    bool unwrapped; /* modules without a wrapper are listed too */
 } search;
 
 static tern_status keep(search *s, const char *path, tern_module *wrapper)
@@ -39,7 +39,7 @@ static tern_status look(const char *path, tern_module *m, void *user)
     const found *last = s->n ? &s->list[s->n - 1] : NULL;
     size_t n = last ? strlen(last->path) : 0;
     if (last && last->wrapper && strncmp(path, last->path, n) == 0 && path[n] == '.')
-        return TERN_OK; /* what is in an adapter is none of the model's */
+        return TERN_OK; /* the submodules of a wrapper are not the model's own */
     if (lora_of(m) || (s->unwrapped && *path))
         return keep(s, path, lora_of(m) ? m : NULL);
     return TERN_OK;
@@ -83,7 +83,7 @@ const lora_adapter *lora_active(tern_module *model)
     return lora_each(model, first_active, &a) == TERN_OK ? a : NULL;
 }
 
-/* ---- taking away --------------------------------------------------------------------------- */
+/* ---- removing ------------------------------------------------------------------------------ */
 
 static tern_status remove_one(const char *path, tern_module *wrapper, void *user)
 {
@@ -92,7 +92,7 @@ static tern_status remove_one(const char *path, tern_module *wrapper, void *user
     return TERN_OK;
 }
 
-/* Modules around layers that have no adapter any more. */
+/* Unwraps the modules that have no adapter left, or all. */
 static tern_status unwrap_empty(tern_module *model, bool all)
 {
     search s;
@@ -110,7 +110,7 @@ static tern_status unwrap_empty(tern_module *model, bool all)
 
 tern_status lora_delete(tern_module *model, const char *adapter)
 {
-    char name[LORA_NAME]; /* it may be the adapter's own */
+    char name[LORA_NAME]; /* a copy: adapter may point into the adapter that is freed */
     strcpy(name, adapter);
     TRY(lora_each(model, remove_one, name));
     return unwrap_empty(model, false);
@@ -125,7 +125,7 @@ typedef struct wanted {
     int layers, there;
 } wanted;
 
-/* What is to be done with a module: nothing, an adapter, or a copy that is trained. */
+/* Decides whether a module gets an adapter (*linear), a trained copy (*whole), or neither. */
 static tern_status wants(const wanted *w, const found *f, bool *linear, bool *whole)
 {
     tern_module *m = f->wrapper ? f->wrapper : tern_nn_child(w->m->module, f->path);
@@ -269,7 +269,7 @@ tern_module *tern_lora_add(tern_module *model, const tern_lora_options *options)
     return status == TERN_OK ? model : NULL;
 }
 
-/* Of each layer. */
+/* Argument of a function that lora_each calls for every wrapper. */
 typedef struct change {
     const char *name;
     bool on;
@@ -354,7 +354,7 @@ tern_status tern_lora_unmerge_adapter(tern_module *model)
                  : tern_fail(TERN_ERR_ARGUMENT, "tern_lora_unmerge_adapter: model is NULL");
 }
 
-/* What was trained whole becomes the module itself. */
+/* Loads the trained copy's state into the original module. */
 static tern_status take_whole(const char *path, tern_module *wrapper, void *user)
 {
     const lora_data *d = lora_of(wrapper);

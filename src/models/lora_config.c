@@ -1,4 +1,4 @@
-/* lora_config.c -- adapter_config.json: which layers it names, and with which numbers. */
+/* lora_config.c -- adapter_config.json: the target layers and their numbers. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "models/lora.h"
 #include "models/option.h"
@@ -9,7 +9,7 @@
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-/* transformers 5 renames what is inside of some models; files of models keep their names. */
+/* transformers 5 renames submodules of some models; the model files keep the old names. */
 static const struct {
     const char *type, *file, *inner;
 } renames[] = {{"vit", ".encoder.layer.", ".layers."},
@@ -35,8 +35,8 @@ void lora_peft_path(const models_model *m, const char *path, char *to, size_t by
 
 /* ---- patterns ------------------------------------------------------------------------------ */
 
-/* Whether the regular expression is for all of the path, or with `tail` for its end from a dot
- * on. */
+/* Sets *yes if the regular expression matches all of path, or with `tail` all of path or its end
+ * after a dot. */
 static tern_status matches(const char *function, const char *regex, const char *path, bool tail,
                            bool *yes)
 {
@@ -53,7 +53,7 @@ static tern_status matches(const char *function, const char *regex, const char *
     pcre2_match_data *match = pcre2_match_data_create(1, NULL);
     int rc = match ? pcre2_match(code, (PCRE2_SPTR)path, PCRE2_ZERO_TERMINATED, 0, 0, match, NULL)
                    : PCRE2_ERROR_NOMEMORY;
-    *yes = rc >= 0; /* 0: there is no room for groups, which nobody asked for */
+    *yes = rc >= 0; /* 0: the match data is too small for the groups, which are not needed */
     pcre2_match_data_free(match);
     pcre2_code_free(code);
     return rc >= 0 || rc == PCRE2_ERROR_NOMATCH
@@ -68,7 +68,8 @@ static bool ends_in(const char *path, const char *name)
     return n >= k && strcmp(path + n - k, name) == 0 && (n == k || path[n - k - 1] == '.');
 }
 
-/* A list of ends, or a regular expression. */
+/* Sets *yes if one of the two paths matches names: a list of path endings, or a regular
+ * expression. */
 static tern_status is_named(const char *function, const json_t *names, const char *const paths[2],
                             bool *yes)
 {
@@ -113,7 +114,8 @@ bool lora_is_saved(const json_t *config, const char *path)
     return false;
 }
 
-/* The number of the first pattern that matches the path's end. */
+/* Sets *number to the value of the first pattern that matches the end of a path; leaves it
+ * unchanged if none does. */
 static tern_status pattern_number(const char *function, const json_t *patterns,
                                   const char *const paths[2], double *number)
 {
@@ -193,7 +195,7 @@ tern_status lora_config_check(const char *function, const json_t *config)
 
 /* ---- from options -------------------------------------------------------------------------- */
 
-/* PEFT's own, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING. */
+/* The defaults are PEFT's TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING. */
 static json_t *default_targets(const char *function, const models_model *m)
 {
     static const struct {

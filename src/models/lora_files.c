@@ -1,5 +1,5 @@
-/* lora_files.c -- adapters as PEFT keeps them: adapter_config.json and adapter_model.safetensors,
- * or .bin in older ones. */
+/* lora_files.c -- adapters in PEFT's files: adapter_config.json and adapter_model.safetensors, or
+ * adapter_model.bin in older ones. */
 #include "models/gguf/write.h"
 #include "base/os.h"
 #include "models/lora.h"
@@ -10,11 +10,11 @@
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-/* A tensor of the active adapter: where it is in the model, and what the file calls it. */
+/* A tensor of the active adapter: its path in the model and its name in the file. */
 typedef struct entry {
-    const char *path, *peft; /* of the layer, and PEFT's name of it */
-    const char *own;         /* below the layer: "lora_A.default.weight" */
-    const char *file;        /* "lora_A.weight" */
+    const char *path, *peft; /* path of the layer, and PEFT's name of the layer */
+    const char *own;         /* path below the layer, for example "lora_A.default.weight" */
+    const char *file;        /* name below the layer in the file, for example "lora_A.weight" */
     tern_tensor *x;
 } entry;
 typedef tern_status (*entry_visit)(const entry *e, void *user);
@@ -73,7 +73,7 @@ static tern_status visit_layer(const char *path, tern_module *wrapper, void *use
     return own ? give(w, path, "base_layer.bias", "base_layer.bias", own) : TERN_OK;
 }
 
-/* With bias "all" those of every module, but of the adapters' copies. */
+/* For bias "all": visits the biases of all modules except the adapters' copies. */
 static tern_status visit_bias(const char *path, tern_tensor *x, void *user)
 {
     const char *dot = strrchr(path, '.');
@@ -165,7 +165,7 @@ static tern_status take(const entry *e, void *user)
     }
     if (!x)
         return strstr(e->file, "bias") && !strstr(e->own, "modules_to_save")
-                   ? TERN_OK /* PEFT leaves biases out of lora_only */
+                   ? TERN_OK /* PEFT does not save the biases for lora_only */
                    : tern_fail(TERN_ERR_STATE, "%s: the file has no \"base_model.model.%s.%s\"",
                                l->function, e->peft, e->file);
     snprintf(own, sizeof own, "%s.%s", e->path, e->own);
@@ -173,7 +173,7 @@ static tern_status take(const entry *e, void *user)
     return tern_state_dict_remove(l->file, key);
 }
 
-/* The tensors of a directory under PEFT's names; NULL after an error. */
+/* Returns the tensors of a directory under PEFT's names, or NULL after an error. */
 static tern_state_dict *open_weights(const char *function, const char *directory)
 {
     static const char *const files[] = {"adapter_model.safetensors", "adapter_model.bin"};
@@ -188,7 +188,7 @@ static tern_state_dict *open_weights(const char *function, const char *directory
     return tern_load(path, &(tern_load_options){.map_location = "cpu"});
 }
 
-/* file: taken over. */
+/* Takes file over. */
 static tern_status load_weights(const char *function, models_model *m, tern_state_dict *file)
 {
     loading l = {function, file, tern_state_dict_new()};

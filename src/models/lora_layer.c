@@ -1,5 +1,5 @@
-/* lora_layer.c -- a linear layer with adapters around it, and a module that is trained whole beside
- * what it was. */
+/* lora_layer.c -- wrappers: a linear layer with adapters, and a module with trained copies
+ * (modules_to_save). */
 #include "models/gguf/layer.h"
 #include "models/lora.h"
 #include "models/quantize.h"
@@ -41,7 +41,7 @@ tern_module *lora_part(tern_module *wrapper, const char *part, const char *adapt
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* (out, in) whatever the layer's own order is. */
+/* Returns the weight as (out, in), whatever layout the layer has. */
 static tern_tensor *weight_of(tern_module *base)
 {
     if (quantize_is(base))
@@ -55,7 +55,7 @@ tern_tensor *lora_bias(tern_module *base)
     return tern_nn_parameter_at(base, !quantize_is(base));
 }
 
-/* s B A, of W's shape, in the adapter's type. */
+/* Returns s B A, of W's shape, in the adapter's dtype. */
 static tern_tensor *delta_of(tern_module *self, const lora_adapter *a)
 {
     tern_tensor *down = tern_nn_parameter(lora_part(self, "lora_A", a->name), "weight");
@@ -63,14 +63,15 @@ static tern_tensor *delta_of(tern_module *self, const lora_adapter *a)
     return tern_mul_scalar(tern_matmul(up, down), TERN_SCALAR(a->scale));
 }
 
-/* |W + s B A| of each row, without a gradient. */
+/* Returns |W + s B A| of each row, without a gradient. */
 static tern_tensor *lengths(tern_tensor *weight, tern_tensor *delta)
 {
     tern_tensor *sum = tern_add(tern_detach(weight), tern_detach(delta));
     return tern_sqrt(tern_sum_dim(tern_mul(sum, sum), TERN_DIMS(1), false));
 }
 
-/* y without its bias, m / |W + s B A| times, and the adapter's part as much. */
+/* DoRA: returns y plus (m / |W + s B A| - 1) times y without bias, plus m / |W + s B A| times s B A
+ * x. */
 static tern_tensor *with_dora(tern_module *self, const lora_adapter *a, tern_tensor *x,
                               tern_tensor *dropped, tern_tensor *y)
 {
@@ -160,7 +161,8 @@ tern_module *lora_wrap(tern_module *model, const char *path, bool whole)
     return tern_nn_wrap(model, path, m, inner_name(d));
 }
 
-/* child as the adapter's of the list called part, which is made where it is not there. */
+/* Adds child under the adapter's name to the list called part, which is created if it does not
+ * exist. */
 static tern_status put(tern_module *wrapper, const char *part, const char *adapter,
                        tern_module *child)
 {
@@ -197,7 +199,7 @@ static tern_status add_linear(tern_module *wrapper, const lora_adapter *a, int64
 {
     tern_module *base = tern_nn_child_at(wrapper, 0);
     const gguf_layer *blocks = gguf_is_linear(base) ? tern_nn_data(base) : NULL;
-    /* Of blocks a weight is not made for its shape alone. */
+    /* Only the shape is needed here: GGUF blocks are not decoded for it. */
     tern_tensor *weight = blocks && !a->dora
                               ? tern_expand(tern_zeros(TERN_SHAPE(1, 1), TERN_F32,
                                                        tern_device(tern_nn_buffer(base, "weight"))),
@@ -265,7 +267,7 @@ void lora_remove(tern_module *wrapper, const char *adapter)
 
 /* ---- weights ------------------------------------------------------------------------------- */
 
-/* For the way back. */
+/* Keeps the row lengths for lora_fold out of the weights. */
 static tern_tensor *keep_lengths(tern_module *wrapper, tern_tensor *x)
 {
     lora_data *d = tern_nn_data(wrapper);
@@ -275,7 +277,8 @@ static tern_tensor *keep_lengths(tern_module *wrapper, tern_tensor *x)
     return tern_nn_add_buffer_with(wrapper, "merged_lengths", x, false);
 }
 
-/* W + s B A, with DoRA m (W + s B A) / |W + s B A|; or back. */
+/* Replaces the weight W by W + s B A, with DoRA by m (W + s B A) / |W + s B A|; or, if not in,
+ * undoes this. */
 static tern_status fold(tern_module *wrapper, const lora_adapter *a, bool in)
 {
     tern_module *base = tern_nn_child_at(wrapper, 0);
@@ -284,7 +287,8 @@ static tern_status fold(tern_module *wrapper, const lora_adapter *a, bool in)
     if (a->dora && w) {
         tern_tensor *m =
             tern_nn_parameter(lora_part(wrapper, "lora_magnitude_vector", a->name), "weight");
-        /* Out of the weights: the rows' lengths are m, and those of W + s B A were kept. */
+        /* When undoing, the rows have the lengths m, and the lengths of W + s B A are in
+         * merged_lengths. */
         tern_tensor *length = in ? lengths(w, delta) : tern_nn_buffer(wrapper, "merged_lengths");
         tern_tensor *ratio = tern_unsqueeze(in ? tern_div(m, length) : tern_div(length, m), 1);
         w = in ? tern_mul(ratio, tern_add(w, delta)) : tern_sub(tern_mul(ratio, w), delta);

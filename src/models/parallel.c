@@ -1,13 +1,13 @@
-/* parallel.c -- a model as a module of several inputs, and inside of modules that run it on several
- * devices or ranks. */
+/* parallel.c -- the call of a model's root module with several inputs, and models inside
+ * DataParallel and DistributedDataParallel. */
 #include "models/model.h"
 #include <string.h>
 
-/* The inputs of a model's module, in order; labels are the last. */
+/* The inputs of a model's root module, in order; labels are the last. */
 enum { IDS, MASK, POSITIONS, TYPES, PIXELS, FEATURES, DECODER_IDS, LABELS, INPUTS };
 
-/* One tensor is what the model takes, by its kind; or all INPUTS, of which any may be NULL. With
- * labels the loss comes out, else logits. */
+/* in: one tensor, which is the model's main input, or all INPUTS, of which any may be NULL. The
+ * result is the loss if there are labels, else the logits. */
 tern_status models_call_root(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                              int k)
 {
@@ -36,7 +36,8 @@ tern_status models_call_root(tern_module *self, tern_tensor *const *in, int n, t
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-/* What runs a model elsewhere; *parallel: on several devices of this process. */
+/* Returns the module inside a DataParallel or DistributedDataParallel, else NULL; *parallel: it is
+ * a DataParallel, which uses several devices of this process. */
 static tern_module *inside(tern_module *m, bool *parallel)
 {
     const char *name = m ? tern_nn_name(m) : NULL;
@@ -71,7 +72,7 @@ tern_status models_call_inside(tern_module *wrapper, models_model *m, bool paral
     if (parallel && in->labels && !m->kind->classifies && !m->kind->generates)
         return tern_fail(TERN_ERR_UNSUPPORTED,
                          "tern_models_call: the loss of %s is not one of rows", m->kind->name);
-    /* The decoder's ids come of the labels, which stay here. */
+    /* The decoder's ids are computed from the labels here, because the labels are not passed on. */
     if (parallel && m->kind->encode && in->labels &&
         !(all[DECODER_IDS] = models_decoder_ids(m, in)))
         return tern_last_status();

@@ -1,4 +1,4 @@
-/* quantize.c -- linear layers whose weights take 8 or 4 bits. */
+/* quantize.c -- linear layers with weights of 8 or 4 bits. */
 #include "models/skinny.h"
 #include "models/gguf/layer.h"
 #include "models/nf4.h"
@@ -9,8 +9,8 @@
 enum { BLOCK = 64 };
 
 static const char *const names[] = {"", "Linear8bitLt", "Linear4bit", "LinearInt4"};
-/* Of int8 the scales as products take them, (out, 1); those of INT4 are no names of GPTQ's
- * files. */
+/* The third buffer of int8 is the scales (out, 1) in the layout of tern_linear_packed; the names of
+ * INT4 do not occur in GPTQ's files. */
 const char *const quantize_buffers[TERN_QUANTIZE_INT4 + 1][3] = {{NULL},
                                                                  {"weight", "absmax", "steps"},
                                                                  {"weight", "absmax", "pairs"},
@@ -32,7 +32,7 @@ bool quantize_is(tern_module *m)
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
-/* bitsandbytes' (create_normal_map). */
+/* bitsandbytes' values (create_normal_map). */
 static const float quantiles[16] = {
     -1.0f,
     -0.6961928009986877f,
@@ -73,7 +73,7 @@ static float largest(const float *x, int64_t n)
     return most;
 }
 
-/* Two elements a byte, the first in the high bits; the last block is filled up with zeros. */
+/* Two elements per byte, the first in the high bits; the last block is padded with zeros. */
 static void to_nf4(const float *x, int64_t n, uint8_t *codes, float *scales)
 {
     for (int64_t b = 0; b * BLOCK < n; b++) {
@@ -111,7 +111,7 @@ void quantize_pack(const uint8_t *codes, int64_t n, int64_t group, uint8_t *byte
             bytes[i / 2 + k] = (uint8_t)(codes[i + k] | codes[i + group / 2 + k] << 4);
 }
 
-/* Sixteen steps from the least of a group to its largest. */
+/* The 16 levels are evenly spaced from the minimum to the maximum of a group. */
 static tern_status to_int4(const float *x, int64_t n, int64_t group, uint8_t *bytes, float *scales,
                            float *zeros)
 {
@@ -136,7 +136,7 @@ static tern_status to_int4(const float *x, int64_t n, int64_t group, uint8_t *by
     return TERN_OK;
 }
 
-/* Codes, scales and zeros (of INT4) of a weight (out, in) on its device. */
+/* Computes the codes, scales and (for INT4) zeros of a weight (out, in) on its device. */
 static tern_status encode(const quantize_layer *l, tern_tensor *weight, tern_tensor *parts[3])
 {
     bool nf4 = l->type == TERN_QUANTIZE_NF4, int4 = l->type == TERN_QUANTIZE_INT4;
@@ -165,7 +165,7 @@ static tern_status encode(const quantize_layer *l, tern_tensor *weight, tern_ten
     return parts[0] && parts[1] && parts[2] ? TERN_OK : tern_last_status();
 }
 
-/* Of the scales (out) and of what goes with them, (out, groups). */
+/* The scales that tern_linear_packed takes: (out, 1) of int8, (out, groups) of INT4. */
 static tern_tensor *scales_of(const quantize_layer *l, tern_tensor *const parts[3])
 {
     return parts[l->type == TERN_QUANTIZE_INT4 ? 1 : 2];
@@ -176,7 +176,7 @@ static tern_tensor *zeros_of(const quantize_layer *l, tern_tensor *const parts[3
     return l->type == TERN_QUANTIZE_INT4 ? parts[2] : NULL;
 }
 
-/* Rows from .. from + n of the weight; parts: codes, scales, and zeros or pairs. */
+/* Returns rows from .. from + n of the weight; parts: codes, scales, and zeros or pairs. */
 static tern_tensor *decode(const quantize_layer *l, tern_tensor *const parts[3], int64_t from,
                            int64_t n)
 {
@@ -201,12 +201,12 @@ static tern_tensor *decode(const quantize_layer *l, tern_tensor *const parts[3],
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* Rows up to which codes are multiplied as they lie, and elements of a weight that are there at a
- * time beyond. */
+/* Up to SKINNY_ROWS rows are multiplied with the codes directly; for more rows, about PART elements
+ * of the weight are decoded at a time. */
 enum { SKINNY_ROWS = 8, PART = 8 << 20, MOST_PARTS = 256 };
 
-/* How many rows of the weight are decoded at a time; NF4's blocks go across rows, so many of which
- * are whole blocks. */
+/* Returns the number of weight rows that are decoded at a time: a multiple of BLOCK, because NF4's
+ * blocks may cross rows. */
 static int64_t part_of(const quantize_layer *l)
 {
     int64_t n = PART / l->in + 1, least = (l->out + MOST_PARTS - 1) / MOST_PARTS;
@@ -215,8 +215,8 @@ static int64_t part_of(const quantize_layer *l)
     return n < l->out ? n : l->out;
 }
 
-/* What a decoded weight is multiplied in. Processors that have no products of x's type would widen
- * it again; and for a few rows it is not worth it to round the weight. */
+/* Returns the dtype of the product with a decoded weight. A processor without products of x's dtype
+ * would convert the weight back to float32, and rounding the weight does not pay for a few rows. */
 static tern_dtype product_type(tern_tensor *x, int64_t columns)
 {
     const tern_dtype dtype = tern_dtype_of(x);
@@ -253,7 +253,7 @@ static tern_tensor *multiply(const quantize_layer *l, tern_tensor *x, tern_tenso
     return k ? tern_to_dtype(k == 1 ? y[0] : tern_cat(y, k, -1), tern_dtype_of(x)) : NULL;
 }
 
-/* in: x, codes, scales, and zeros or pairs. The weight is made again in backward. */
+/* in: x, codes, scales, and zeros or pairs. The backward pass decodes the weight again. */
 static tern_status forward(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
                            int k)
 {
@@ -296,7 +296,7 @@ static tern_status backward(tern_function *f, tern_tensor *const *grad_out, int 
 
 static const tern_function_type product = {"MatMul4Bit", forward, backward, free, {0}};
 
-/* Each byte's two quantiles, (256, 2). */
+/* Returns the two quantiles of each byte, (256, 2). */
 static tern_tensor *pairs_of(const float map[16], const char *device)
 {
     float pairs[256][2];
@@ -312,8 +312,8 @@ static tern_tensor *steps_of(tern_tensor *absmax)
     return tern_unsqueeze(tern_div_scalar(absmax, TERN_SCALAR(127.0)), 1);
 }
 
-/* What is made of a layer's state and is none of it: int8's steps of absmax, NF4's pairs of
- * quant_map. */
+/* Returns the buffer that is derived from the layer's state and not saved: int8's steps from
+ * absmax, NF4's pairs from quant_map. */
 static tern_tensor *made_of(const quantize_layer *l, tern_tensor *state)
 {
     if (l->type == TERN_QUANTIZE_INT8)
