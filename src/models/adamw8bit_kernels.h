@@ -1,14 +1,14 @@
-/* adamw8bit_kernels.h -- a step of 8-bit AdamW, for the cpu and as text for other devices
- * (host_and_device.h). */
+/* adamw8bit_kernels.h -- the update of 8-bit AdamW, as C for the cpu and as kernel source for other
+ * devices (host_and_device.h). */
 #ifndef TERN_SRC_MODELS_ADAMW8BIT_KERNELS_H
 #define TERN_SRC_MODELS_ADAMW8BIT_KERNELS_H
 #include "models/host_and_device.h"
 
-/* Elements that a work-item has of a block: on the cpu all of it. */
+/* Elements of a block that a work-item processes; on the cpu it processes all of them. */
 enum { EACH = 256 };
 
 #ifdef _WIN32
-#define long int64_t /* as OpenCL has it, of 64 bits */
+#define long int64_t /* int64_t, because long has 64 bits in OpenCL */
 #endif
 /* clang-format off */
 BOTH("enum { EACH = 4 };\n",

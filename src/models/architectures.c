@@ -1,4 +1,4 @@
-/* architectures.c -- all architectures there are: the rows of architectures.def. */
+/* architectures.c -- models_all, the list of all architectures, from architectures.def. */
 #include "models/model.h"
 
 #define ARCHITECTURE(NAME) extern const models_architecture models_##NAME;

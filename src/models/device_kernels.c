@@ -1,4 +1,4 @@
-/* device_kernels.c -- kernels of this library's own, compiled once for each device and kept. */
+/* device_kernels.c -- kernels of this library, compiled once for each device and cached. */
 #include "models/device_kernels.h"
 #include "base/lock.h"
 #include "models/model.h"

@@ -1,4 +1,4 @@
-/* device_kernels.h -- kernels of this library's own, compiled once for each device and kept. */
+/* device_kernels.h -- kernels of this library, compiled once for each device and cached. */
 #ifndef TERN_SRC_MODELS_DEVICE_KERNELS_H
 #define TERN_SRC_MODELS_DEVICE_KERNELS_H
 #include "base/lock.h"
@@ -6,18 +6,18 @@
 
 enum { MODELS_KERNELS = 2, MODELS_DEVICES = 64 };
 
-/* Kernels of one source; a static variable with the source, the names and the lock set. */
+/* The kernels of one source, a static variable whose source, names and lock are initialized. */
 typedef struct models_kernels {
-    const char *source, *names[MODELS_KERNELS]; /* NULL: there is no second one */
+    const char *source, *names[MODELS_KERNELS]; /* the second name may be NULL */
     tern_mutex lock;
     struct {
-        const char *device; /* a canonical string, of which there is one */
+        const char *device; /* canonical device string; pointers are compared */
         tern_kernel *kernel[MODELS_KERNELS];
     } on[MODELS_DEVICES];
     int n;
 } models_kernels;
 
-/* The kernels on a device; NULL after an error. */
+/* Returns the kernels for a device, or NULL after an error. */
 tern_kernel *const *models_kernels_on(models_kernels *all, const char *device);
 
 #endif

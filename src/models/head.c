@@ -1,4 +1,5 @@
-/* head.c -- a model's last layer, and what images go through before its first. */
+/* head.c -- a model's classifier (its last layer), gradient checkpointing, and the image
+ * processor. */
 #include "models/model.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ tern_status tern_models_gradient_checkpointing(tern_module *model, bool on)
 
 /* ---- images ------------------------------------------------------------------------------ */
 
-/* Grey becomes three equal channels. */
+/* Expands a grey image to three equal channels. */
 static tern_tensor *three_channels(tern_tensor *x, void *user)
 {
     (void)user;
@@ -60,8 +61,8 @@ static tern_tensor *three_channels(tern_tensor *x, void *user)
     return tern_contiguous(tern_expand(x, shape));
 }
 
-/* The middle, as transformers has it: rounded down, where torchvision rounds to even; zeros around
- * what is smaller. user: height and width in 16 bits each. */
+/* Center crop with transformers' rounding down (torchvision rounds to even); smaller images are
+ * padded with zeros. user: height << 16 | width. */
 static tern_tensor *middle(tern_tensor *x, void *user)
 {
     int64_t sizes[] = {(int64_t)((uintptr_t)user >> 16), (int64_t)((uintptr_t)user & 0xffff)};
@@ -96,8 +97,8 @@ static bool flag(const json_t *json, const char *name, bool absent)
     return json_is_boolean(x) ? json_is_true(x) : absent;
 }
 
-/* {"height": 32, "width": 32}, {"shortest_edge": 32}, or a number, for the shorter edge of
- * crops. */
+/* Reads {"height": 32, "width": 32}, {"shortest_edge": 32}, or a number, which is the shorter edge
+ * or, if square, both edges. */
 static tern_shape size_of(const json_t *size, bool square)
 {
     double edge = json_is_number(size) ? json_number_value(size) : number(size, "shortest_edge", 0);
@@ -126,8 +127,8 @@ static void resize(steps *s, tern_shape size, tern_interpolate_mode mode)
     add(s, tern_transforms_resize(size, &(tern_resize_options){.interpolation = mode}));
 }
 
-/* transformers' preprocessor_config.json; resample is Pillow's: 2 bilinear, 3 bicubic, 1
- * Lanczos. */
+/* Builds the transform of transformers' preprocessor_config.json; resample has Pillow's values: 2
+ * bilinear, 3 bicubic, 1 Lanczos. */
 static tern_transform *by_transformers(const json_t *p, const char *function)
 {
     static const tern_interpolate_mode modes[] = {0, TERN_INTERPOLATE_LANCZOS, 0,
@@ -167,7 +168,8 @@ static tern_transform *by_transformers(const json_t *p, const char *function)
     return finish(&s);
 }
 
-/* timm's pretrained_cfg: the shorter side to the input's over crop_pct, then the middle. */
+/* Builds the transform of timm's pretrained_cfg: the shorter side is resized to the input's side /
+ * crop_pct, then the center is cropped. */
 static tern_transform *by_timm(const json_t *p, const char *function)
 {
     static const double imagenet[2][3] = {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};

@@ -1,6 +1,7 @@
-/* host_and_device.h -- a kernel that is C too: BOTH(text ...) is the functions for the cpu, where
- * one work-item does everything, and their text, for tern_kernel_compile, in `source`. The text has
- * no line of the preprocessor but those of HEAD, OpenCL's. */
+/* host_and_device.h -- kernels that are also C: BOTH(HEAD, text ...) defines the text as functions
+ * for the cpu, where one work-item does all the work, and as the string `source` for
+ * tern_kernel_compile. The text has no preprocessor lines; HEAD, which only the string has, may
+ * have some. */
 #ifndef TERN_SRC_MODELS_HOST_AND_DEVICE_H
 #define TERN_SRC_MODELS_HOST_AND_DEVICE_H
 #include <math.h>

@@ -1,11 +1,11 @@
-/* option.h -- the options structs of libtern_models with their defaults filled in:
- * tern_read_x(options). */
+/* option.h -- tern_read_x(options) returns an options struct of libtern_models with defaults filled
+ * in. */
 #ifndef TERN_MODELS_OPTION_H
 #define TERN_MODELS_OPTION_H
 #include "base/option.h"
 #include <tern/models.h>
 
-/* As in base/option.h. */
+/* The macros are those of base/option.h. */
 #define OPTIONS(NAME)                                                                              \
     static inline tern_##NAME##_options tern_read_##NAME(const tern_##NAME##_options *from)        \
     {                                                                                              \

@@ -1,14 +1,14 @@
-/* quantize_hub.c -- models whose files have linear layers in 8 or 4 bits: as
- * tern_models_save_pretrained writes them, or GPTQ's or AWQ's weights of 4 bits, eight codes in an
- * int32, zeros likewise, scales of halves, which become LinearInt4. */
+/* quantize_hub.c -- reads linear layers with 8 or 4 bits: in the format of
+ * tern_models_save_pretrained, or GPTQ's and AWQ's 4 bits (eight codes per int32, packed zeros,
+ * float16 scales), which become LinearInt4. */
 #include "models/quantize.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What quantization_config says. */
+/* The content of quantization_config. */
 typedef struct format {
-    bool own, awq, plus_one; /* GPTQ's first format keeps zeros less one */
+    bool own, awq, plus_one; /* plus_one: GPTQ's first format stores zeros minus 1 */
     int64_t group;
 } format;
 
@@ -61,7 +61,8 @@ static bool is_sized(const tern_tensor *x, int64_t rows, int64_t columns)
     return x && tern_dim(x) == 2 && tern_size(x, 0) == rows && tern_size(x, 1) == columns;
 }
 
-/* Code (row, column) of words in which eight columns are packed; AWQ's order is 0 2 4 6 1 3 5 7. */
+/* Returns the code at (row, column) of words that pack eight columns each; AWQ's order is 0 2 4 6 1
+ * 3 5 7. */
 static int by_columns(const int32_t *words, int64_t columns, int64_t row, int64_t column, bool awq)
 {
     static const int place[8] = {0, 4, 1, 5, 2, 6, 3, 7};
@@ -74,7 +75,7 @@ typedef struct arrays {
     float *scales, *zeros;
 } arrays;
 
-/* order: the input of each column; NULL: as they are. */
+/* Converts a layer's arrays; order: the input of each column; NULL: inputs are in order. */
 static void convert(const format *f, const quantize_layer *l, int64_t group, const int32_t *order,
                     const int32_t *words, const int32_t *zeros, const float *scales, arrays *to)
 {
@@ -96,9 +97,9 @@ static void convert(const format *f, const quantize_layer *l, int64_t group, con
     quantize_pack(to->codes, l->out * l->in, group, to->bytes);
 }
 
-/* With desc_act inputs were quantized in the order of their importance: g_idx has the group of
- * each. Those of a group, as many as of every other, are made neighbours here: into order, the
- * input of each column; false where that cannot be. */
+/* With desc_act, inputs were quantized in order of importance, and g_idx holds the group of each
+ * input. Sorts the inputs by group into order (the input of each column); returns false if the
+ * groups do not have equal sizes. */
 static bool read_order(tern_tensor *index, int64_t in, int64_t group, int32_t *order, bool *ordered)
 {
     const int32_t *at = index && tern_numel(index) == in ? tern_data(index) : NULL;
@@ -171,10 +172,10 @@ static tern_module *read_layer(const quantize_source *s, const format *f, const 
     return m;
 }
 
-/* ---- a layer of tern's own ------------------------------------------------------------------- */
+/* ---- a layer in tern's format ---------------------------------------------------------------- */
 
-/* One of the tensors of the layer at path, which is to be of shape; NULL without an error: it is
- * not there. */
+/* Returns a tensor of the layer at path, which must have the shape; NULL if it is absent (no error)
+ * or after an error. */
 static tern_tensor *own_part(const quantize_source *s, const char *path, const char *name,
                              tern_dtype dtype, tern_shape shape)
 {
@@ -196,7 +197,7 @@ static tern_tensor *own_part(const quantize_source *s, const char *path, const c
                                  full);
 }
 
-/* The type that the layer at path has in the file; NONE: it is not quantized. */
+/* Returns the type of the layer at path in the file; NONE: the layer is not quantized. */
 static tern_quantization own_type(const quantize_source *s, const char *path)
 {
     static const char *const marks[] = {"absmax", "quant_map", "codes"};

@@ -1,8 +1,7 @@
-/* skinny.c -- products of a few rows with codes of 8 and 4 bits, by AVX2 or NEON:
- * tern_linear_packed is for every processor and device, and a compiler makes twice as many
- * instructions of it. Rows of bfloat16 are multiplied as integers of 16 bits, steps of their
- * neighbours' largest, in half of the instructions again: of that one they have 15 digits where
- * bfloat16 has 8. */
+/* skinny.c -- products of a few rows with codes of 8 and 4 bits, by AVX2 or NEON.
+ * tern_linear_packed supports every processor and device but needs twice as many instructions.
+ * bfloat16 rows are multiplied as int16, in steps of the largest of their block, with half of the
+ * instructions again: the int16 have 15 binary digits where bfloat16 has 8. */
 #include "models/skinny.h"
 #include "models/wide.h"
 #include <stdlib.h>
@@ -16,22 +15,25 @@ typedef struct product {
     const float *scales, *zeros;
     int64_t rows, outs, ins, groups;
     bool nibbles;
-    /* x in blocks of so many: integers, and for each block what they are multiplied by and the part
-     * of their sum that each lane of a vector adds up to; or NULLs. */
+    /* x as integers in blocks of `block` elements, or NULLs: steps are the factors of the blocks,
+     * and shares the parts of a block's sum that each vector lane accumulates. */
     int64_t block;
     int16_t *whole;
     float *steps, *shares;
 } product;
 
-enum { AHEAD = 2 }; /* rows of codes, of which processors do not find the next tiles' in time */
-enum { NIBBLES = 1, DOTS = 2 }; /* of codes; by instructions for dot products of bytes */
+enum {
+    AHEAD = 2
+}; /* distance in rows of codes of the prefetch; hardware prefetches the next
+                       tiles' codes too late */
+enum { NIBBLES = 1, DOTS = 2 }; /* codes of 4 bits; instructions for dot products of bytes */
 #ifdef __aarch64__
 #include "models/skinny_neon.h"
 #else
 #include "models/skinny_avx2.h"
 #endif
 
-/* Outputs o .. o + k of rows from .. from + n of x. */
+/* Computes outputs o .. o + k of rows from .. from + n of x. */
 WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n)
 {
     const int64_t size = p->ins / p->groups, bytes = p->nibbles ? size / 2 : size;
@@ -61,7 +63,7 @@ WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n
     p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]);
 }
 
-/* tile_of for rows of integers. form: NIBBLES and DOTS, a constant. */
+/* Is tile_of for rows of integers. form: a constant of NIBBLES and DOTS. */
 WIDE_INLINE void whole_tile(const product *p, int64_t o, int k, int64_t from, int n, int form)
 {
     const bool nibbles = form & NIBBLES;
@@ -135,17 +137,19 @@ WIDE static void tiles_of(const product *p, int64_t o)
         WIDE_TILES(tile_of_8, p, o, left);
 }
 
-/* Neighbours of x that share a step; 0 where no number of whole vectors does. */
+/* Returns the number of neighbours of x that share a step, or 0 if no multiple of the vector size
+ * fits. */
 static int64_t block_of(const product *p)
 {
-    enum { MOST = 1024 }; /* whose sums are far from 2^31 */
+    enum { MOST = 1024 }; /* the sums of so many products stay far below 2^31 */
     int64_t size = p->ins / p->groups;
     if (p->nibbles)
         return size % 32 == 0 && size <= MOST ? size : 0;
     return p->groups > 1 ? 0 : size % 64 == 0 ? 64 : size % 16 == 0 ? 16 : 0;
 }
 
-/* Makes p's integers, in memory that the caller frees; without them where they would not do. */
+/* Converts x to p's integers, in memory that the caller frees; leaves p->whole NULL if the integers
+ * would not be exact enough or do not fit. */
 static void round_rows(product *p)
 {
     const int64_t size = block_of(p), blocks = size ? p->rows * p->ins / size : 0;

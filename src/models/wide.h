@@ -1,9 +1,9 @@
-/* wide.h -- what products of a few rows by AVX2 or NEON share: how a vector is summed, and which
- * products are made together. */
+/* wide.h -- vectors of AVX2 or NEON for products of a few rows, and the loop over tiles of outputs
+ * and rows. */
 #ifndef TERN_SRC_MODELS_WIDE_H
 #define TERN_SRC_MODELS_WIDE_H
 #include "base/os_cpu.h"
-/* Whether this processor multiplies bfloat16. */
+/* Whether this processor has instructions for products of bfloat16. */
 static inline bool wide_has_bf16(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -18,14 +18,14 @@ static inline bool wide_has_bf16(void)
 #define WIDE        __attribute__((target("avx2,fma")))
 #define WIDE_INLINE static inline __attribute__((target("avx2,fma"), always_inline))
 
-/* Whether this processor has what WIDE functions are made of. */
+/* Whether this processor has the instructions that functions marked WIDE use. */
 static inline bool wide_is_here(void)
 {
     return tern_cpu_has(TERN_CPU_AVX2 | TERN_CPU_FMA);
 }
 
-/* A vector of float32: of one number, of neighbours, sum + a * b and sum - a * b rounded once, and
- * the sum of its lanes. */
+/* A vector of float32. wide_all broadcasts a number, wide_load loads neighbours, wide_fma and
+ * wide_fms return sum + a * b and sum - a * b, rounded once, and wide_sum adds the lanes. */
 enum { WIDE_LANES = 8 };
 typedef __m256 wide_f32;
 typedef __m256i wide_i32;
@@ -81,13 +81,14 @@ typedef int32x4_t wide_i32;
 #endif
 
 #ifdef WIDE
-/* How many sums are taken at once, so that none waits for its product before; loops of so many are
- * no loops. */
+/* Number of independent sums, so that no product waits for the one before. WIDE_EACH loops up to
+ * that many times and is unrolled. */
 enum { WIDE_SUMS = 4 };
 #define WIDE_EACH(I, N) _Pragma("GCC unroll 4") for (int I = 0; I < (N); I++)
 
-/* TILE_OF(P, o, k, r, n) for all outputs o .. o + k of LEFT <= WIDE_SUMS from O on, and all rows r
- * .. r + n of P->rows; n and k are constants of each. */
+/* Calls TILE_OF(P, o, k, r, n) so that the tiles cover the LEFT <= WIDE_SUMS outputs from O on
+ * and all P->rows rows; a tile has k outputs from o on and n rows from r on, and k and n are
+ * constants. */
 #define WIDE_TILES(TILE_OF, P, O, LEFT)                                                            \
     do {                                                                                           \
         int64_t r = 0;                                                                             \

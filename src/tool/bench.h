@@ -1,9 +1,9 @@
-/* bench.h -- what of `tern bench` the doctor notes too. */
+/* bench.h -- the measurements of `tern bench` that `tern doctor` records too. */
 #ifndef TERN_TOOL_BENCH_H
 #define TERN_TOOL_BENCH_H
 
-/* A copy on the device in GB/s (read and written), a product of float32 in GFLOP/s; 0 where it
- * failed. */
+/* Speed of a copy on the device in GB/s (bytes read and written) and of a float32 product in
+ * GFLOP/s; 0 after a failure. */
 typedef struct bench_speed {
     double copy, gemm;
 } bench_speed;

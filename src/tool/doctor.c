@@ -19,7 +19,8 @@ typedef struct visit {
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Whether a name is one of "softmax,nn.functional.gelu", or its last word is. */
+/* Whether the name, or its part after the last dot, is in the list `only`, such as
+ * "softmax,nn.functional.gelu". */
 static bool is_wanted(const char *name)
 {
     const char *last = strrchr(name, '.');
@@ -38,7 +39,7 @@ static doctor_row *make_rows(int *n)
     static const struct {
         tern_dtype dtype;
         bool large;
-        int least; /* 0: with --quick too, 1: unless quick, 2: with --all */
+        int least; /* run 0: always, 1: unless --quick, 2: with --all */
     } variants[] = {{TERN_F32, false, 0}, {TERN_F32, true, 1},   {TERN_F16, false, 2},
                     {TERN_F16, true, 2},  {TERN_BF16, false, 2}, {TERN_BF16, true, 2},
                     {TERN_F64, false, 2}, {TERN_F64, true, 2}};
@@ -54,7 +55,7 @@ static doctor_row *make_rows(int *n)
     return rows;
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static void print_fault(const doctor_row *row, const doctor_report *r)
 {
@@ -103,7 +104,7 @@ static int faults_of(const visit *v)
     return n;
 }
 
-/* Each way around is tried in processes that may hang. */
+/* Prints which workaround is searched: the search runs processes that may hang. */
 static void looking(void *user, const doctor_report *r)
 {
     const visit *v = user;

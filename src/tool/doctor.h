@@ -1,5 +1,5 @@
-/* doctor.h -- the parts of `tern doctor`: calls that are made up, their comparison with the cpu's,
- * children that a driver may kill, ways around, the profile. */
+/* doctor.h -- the parts of `tern doctor`: generated calls, their comparison with the cpu, child
+ * processes that a driver may crash, workarounds, the profile. */
 #ifndef TERN_TOOL_DOCTOR_H
 #define TERN_TOOL_DOCTOR_H
 #include "tool/tool.h"
@@ -13,15 +13,15 @@ typedef struct doctor_call {
     const tern_named_op *op;
     int n;
     tern_value value[TERN_MAX_PARAMETERS];
-    bool leaf[TERN_MAX_PARAMETERS];   /* its gradient is asked for */
-    bool device[TERN_MAX_PARAMETERS]; /* a text: the device's name */
+    bool leaf[TERN_MAX_PARAMETERS];   /* the tensor requires a gradient */
+    bool device[TERN_MAX_PARAMETERS]; /* the text is the name of the device */
     tern_tensor *list[TERN_MAX_PARAMETERS][DOCTOR_LIST];
     int64_t ints[TERN_MAX_PARAMETERS][4];
     double reals[TERN_MAX_PARAMETERS][4];
     char text[TERN_MAX_PARAMETERS][48], name[TERN_MAX_PARAMETERS][32];
 } doctor_call;
 
-/* What is checked: an operation of the names table, with inputs of a type, of few or of many
+/* One check: an operation of the names table, with inputs of a dtype, of few or of many
  * elements. */
 typedef struct doctor_row {
     int op;
@@ -29,10 +29,10 @@ typedef struct doctor_row {
     bool large;
 } doctor_row;
 
-/* The arguments of a row by a seed, on the cpu, owned by the scope. */
+/* Generates a row's arguments from a seed, on the cpu, in the innermost scope. */
 void doctor_make(doctor_call *call, const doctor_row *row, uint64_t seed);
-/* The first seed whose call the cpu takes, with results that are mostly finite; false where there
- * is none. */
+/* Finds the first seed whose call succeeds on the cpu with mostly finite results; false if there is
+ * none. */
 bool doctor_find(const doctor_row *row, uint64_t *seed);
 
 /* ---- a check (doctor_check.c) ---------------------------------------------------------------- */
@@ -42,7 +42,7 @@ bool doctor_find(const doctor_row *row, uint64_t *seed);
     X(CRASH, "crash")                                                                              \
     X(HANG, "hang")                                                                                \
     X(BUILD, "build")                                                                              \
-    X(LEFT_OUT, "left out") /* no call of it was found, or the device has no such type */
+    X(LEFT_OUT, "left out") /* no valid call was found, or the device lacks the dtype */
 typedef enum doctor_verdict {
 #define X(NAME, TEXT) DOCTOR_##NAME,
     DOCTOR_VERDICTS(X) DOCTOR_VERDICT_COUNT
@@ -54,65 +54,72 @@ static inline bool doctor_is_fault(int verdict)
     return verdict != DOCTOR_OK && verdict != DOCTOR_LEFT_OUT;
 }
 
-/* What a child reports of a row; it goes through a pipe in one piece. */
+/* A child's report about a row, sent through a socket as one message. */
 typedef struct doctor_report {
     int row, verdict; /* verdict -1: the row has begun */
-    double ulp, ms; /* ulp: the worst error, in units of the last place of the largest element (1 at
-               least) */
+    double ulp, ms;   /* ulp: largest error in units in the last place of the largest element (at
+                       least 1) */
     int64_t at;
     uint64_t seed;
-    char what[32]; /* "result 0", "gradient 1" */
+    char what[32]; /* for example "result 0" or "gradient 1" */
     char shapes[160], text[600];
-    char route[32];    /* what helped; "" */
-    char kernels[200]; /* of a fault: those that it launches */
+    char route[32];    /* the workaround that helped; or "" */
+    char kernels[200]; /* of a fault: names of the kernels that the row launches */
 } doctor_report;
 
-/* Runs the row on the cpu and on device; never fails, but may not come back. */
+/* Runs the row on the cpu and on device. It has no error status, but a driver may crash or hang in
+ * it. */
 void doctor_check(const doctor_row *row, const char *device, doctor_report *report);
-/* The kernels that a row launches on device, "softmax_rows sum" into names. */
+/* Writes the names of the kernels that a row launches on device to names, separated by spaces. */
 void doctor_kernels(const doctor_row *row, const char *device, char *names, size_t bytes);
 
-/* ---- children (doctor_run.c) ----------------------------------------------------------------- */
+/* ---- child processes (doctor_run.c)
+ * ------------------------------------------------------------ */
 typedef struct doctor_work {
     const char *device;
     const doctor_row *rows;
     doctor_report *reports;
-    int n, seconds;     /* of each row */
-    int jobs;           /* children at once */
-    const char *routes; /* a profile whose ways are taken; NULL: none, "": the device's own */
+    int n, seconds;     /* seconds: the time limit of each row */
+    int jobs;           /* number of children at a time */
+    const char *routes; /* profile whose routes are used; NULL: none, "": the device's own
+                           profile */
     void (*done)(void *user, const doctor_report *report);
-    void (*looking)(void *user, const doctor_report *report); /* for a way around */
+    void (*looking)(void *user, const doctor_report *report); /* called before a workaround for a
+                                                                 fault is searched */
     void *user;
 } doctor_work;
 
-/* Checks all rows. A child that a row kills, or that takes too long, loses that row alone. */
+/* Checks all rows. If a row crashes its child or takes too long, only that row is lost. */
 void doctor_run(const doctor_work *work);
-/* One row in a child of its own, with the routes of a file (or as above). */
+/* Checks one row in a child of its own, with the routes of a file (or as in doctor_work). */
 void doctor_run_one(const doctor_work *work, int row, const char *routes, doctor_report *report);
-/* What function writes to the file in a child of its own; NULL where that dies, hangs or writes
- * nothing. */
+/* Returns what function writes to the file in a child process, which the caller frees; NULL if the
+ * child crashes, hangs or writes nothing. */
 char *doctor_ask(int seconds, void (*function)(FILE *to, const void *user), const void *user);
-/* The same, and which of these it was. */
+/* Does the same and writes to why which of these happened. */
 char *doctor_ask_why(int seconds, void (*function)(FILE *to, const void *user), const void *user,
                      char why[200]);
 
-/* ---- ways around (doctor_route.c), the profile (doctor_profile.c) ---------------------------- */
-/* Finds what helps each fault, and notes it in the report; new members of routes. */
+/* ---- workarounds (doctor_route.c), the profile (doctor_profile.c)
+ * ------------------------------ */
+/* Finds a workaround for each fault, records it in the report, and adds members to routes; faults
+ * without one go to refused. */
 void doctor_find_routes(const doctor_work *work, const char *folder, json_t *routes,
                         json_t *refused);
 
-/* device{} as the profile has it; of NULL that of the best device but the cpu, with nothing in it
- * where there is none. NULL after an error that was printed. */
+/* Returns the profile's device{}; for device NULL that of the best device other than the cpu, or an
+ * empty object if there is none. NULL after an error, which is printed. */
 json_t *doctor_describe(const char *device, int seconds);
-/* Adds "matrix_f16" and "matrix_bf16" to routes, "right" or "wrong", where the device has a matrix
- * unit, and prints them. */
+/* If the device has a matrix unit, adds "matrix_f16" and "matrix_bf16", each "right" or "wrong", to
+ * routes and prints them. */
 void doctor_matrix(const char *device, int seconds, json_t *routes);
 json_t *doctor_limits(const char *device, int seconds);
 json_t *doctor_speed(const char *device, int seconds);
-/* The profile's path for a device{}: $XDG_CONFIG_HOME/tern/doctor/<key>.json. False: there is no
- * such folder. */
+/* Writes the profile's path for a device{} to path: $XDG_CONFIG_HOME/tern/doctor/<key>.json.
+ * Returns false if there is no such folder. */
 bool doctor_path(json_t *device, char *path, size_t bytes);
-/* Writes it beside the path and moves it there, with mode 0600; false with errno. */
+/* Writes the profile to a temporary file beside path and renames it, with mode 0600; false with
+ * errno. */
 bool doctor_write(const char *path, json_t *profile);
 
 #endif

@@ -1,5 +1,6 @@
-/* doctor_call.c -- makes up calls of operations: tensors by the recipes, numbers and words by the
- * names of parameters. Most are refused; what the cpu takes first is the call that is checked. */
+/* doctor_call.c -- generates calls of operations: tensors by the recipes, numbers and words by the
+ * names of parameters. Most calls are invalid; the first that the cpu accepts is the one that is
+ * checked. */
 #include "tool/doctor.h"
 #include "base/os.h"
 #include <ctype.h>
@@ -21,13 +22,13 @@ typedef struct maker {
     doctor_call *call;
     const doctor_row *row;
     uint64_t state;
-    const char *recipe, *word; /* word: of the next tensor */
+    const char *recipe, *word; /* word: the recipe's word for the next tensor */
     tern_dtype dtype;
     int ndim, n_leading, fill;
     int64_t letters[128], leading[3], most;
 } maker;
 
-/* ---- chance -------------------------------------------------------------------------------- */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 static uint64_t next(maker *m)
 {
@@ -49,7 +50,8 @@ static double unit(maker *m)
 
 /* ---- sizes --------------------------------------------------------------------------------- */
 
-/* Of tensors with so many dims that are large: they have some thousand elements. */
+/* Returns the largest size of a dim of large tensors with that many dims, so that they have some
+ * thousand elements. */
 static int64_t most_of(int ndim)
 {
     static const int64_t most[] = {1, 500, 96, 24, 12, 8};
@@ -70,7 +72,7 @@ static int64_t size_of(maker *m, char letter)
     return *size;
 }
 
-/* "p=c" of the recipe, for a parameter. */
+/* Finds "name=value" in the recipe; value: a letter is replaced by its size. */
 static bool given(maker *m, const char *name, char text[16])
 {
     size_t length = strlen(name);
@@ -85,7 +87,7 @@ static bool given(maker *m, const char *name, char text[16])
     return false;
 }
 
-/* Operations whose result has the product of all sizes, or more. */
+/* Operations whose result has as many elements as the product of all input sizes, or more. */
 static bool is_product(const char *name)
 {
     return strcmp(name, "cartesian_prod") == 0 || strcmp(name, "combinations") == 0 ||
@@ -123,7 +125,7 @@ static double element(maker *m, int64_t high)
                           : 4 * u - 2;
 }
 
-/* Matrices become symmetric and positive definite: a a^T + n. */
+/* Makes matrices symmetric and positive definite: a a^T + n I. */
 static void make_definite(double *a, int64_t count, int64_t n)
 {
     double *product = malloc(sizeof *product * (size_t)(n * n) + 1);
@@ -156,7 +158,8 @@ static tern_tensor *filled(maker *m, tern_shape shape, tern_dtype dtype, int64_t
     return x;
 }
 
-/* A tensor by a word of the recipe, or of the common shape; *leaf: its gradient makes sense. */
+/* Returns a tensor with the shape of a word of the recipe (NULL: the common shape); *leaf: a
+ * gradient of it makes sense. */
 static tern_tensor *tensor_by(maker *m, const char *word, const char *name, bool *leaf)
 {
     tern_shape shape = {0};
@@ -202,8 +205,8 @@ static int64_t integer_for(maker *m, const char *name)
     return strcmp(name, "groups") == 0 ? 1 : 1 + pick(m, 4);
 }
 
-/* Sizes, dims, paddings: -1 for what is inferred, the input's own sizes, all dims in another
- * order. */
+/* Generates sizes, dims or paddings: -1 for an inferred size, the input's own sizes, or all dims in
+ * reverse order. */
 static int integers_for(maker *m, const tern_parameter *p, int64_t list[4])
 {
     char text[16];

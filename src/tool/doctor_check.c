@@ -1,5 +1,5 @@
-/* doctor_check.c -- one row: the same call on the cpu and on a device, forward and backward, and
- * what is compared. */
+/* doctor_check.c -- checks one row: runs the same call on the cpu and on a device, forward and
+ * backward, and compares the results. */
 #include "tool/doctor.h"
 #include "base/os.h"
 #include <float.h>
@@ -19,7 +19,7 @@ const char *doctor_verdict_name(int verdict)
     return (unsigned)verdict < DOCTOR_VERDICT_COUNT ? names[verdict] : "?";
 }
 
-/* A call on one of the devices. */
+/* A call on one of the two devices. */
 typedef struct side {
     const char *device;
     tern_value value[TERN_MAX_PARAMETERS];
@@ -59,7 +59,7 @@ static void begin(side *s, const char *device, const doctor_call *call)
     }
 }
 
-/* Gradients of what came out: the results themselves stand in for those behind them. */
+/* Computes the gradients of the leaves; the gradients of the outputs are the outputs themselves. */
 static void backward_pass(side *s)
 {
     tern_tensor *outputs[DOCTOR_OUTS], *gradients[DOCTOR_OUTS];
@@ -106,8 +106,8 @@ static double *elements_of(tern_tensor *x)
     return data;
 }
 
-/* Of the largest element: half precision rounds to 2^-8 or 2^-11, sums in another order differ by
- * more. */
+/* Tolerance relative to the largest element: half precision rounds to 2^-8 or 2^-11, and sums in
+ * another order differ by more. */
 static double tolerance_of(tern_dtype dtype)
 {
     return dtype == TERN_F64    ? 1e-7
@@ -117,7 +117,7 @@ static double tolerance_of(tern_dtype dtype)
                                 : 0;
 }
 
-/* One unit in the last place of a number that is not 0. */
+/* Returns one unit in the last place of x, which is not 0. */
 static double ulp_of(double x, tern_dtype dtype)
 {
     int digits = dtype == TERN_F64 ? 53 : dtype == TERN_F16 ? 11 : dtype == TERN_BF16 ? 8 : 24;
@@ -134,10 +134,9 @@ static bool is_wrong(doctor_report *r, const char *what, const char *format, dou
     return true;
 }
 
-/* a is the cpu's. Where it is not finite the other may be of any kind. True where they differ. Both
- * the tolerance and the units that errors are given in are those of the largest element, 1 at
- * least: an element near zero is what is left of larger ones, and its own last place says nothing
- * of their error. */
+/* Compares a, the cpu's tensor, with b; returns true if they differ. Where a is not finite, b may
+ * have any value. Tolerance and ulp refer to the largest element (at least 1): an element near zero
+ * is a difference of larger ones, so its own last place says nothing about its error. */
 static bool differ(tern_tensor *a, tern_tensor *b, tern_dtype dtype, const char *what,
                    doctor_report *r)
 {
@@ -188,7 +187,7 @@ static void compare(side *cpu, side *other, tern_dtype dtype, doctor_report *r)
 
 /* ---- a row --------------------------------------------------------------------------------- */
 
-/* Whose results are a free choice, memory that is not set, or the device's own business. */
+/* Operations with arbitrary results (uninitialized memory) or results that depend on the device. */
 static bool is_free(const char *name)
 {
     static const char names[] = " empty empty_like new_empty empty_strided item is_pinned ";
@@ -273,7 +272,7 @@ static void add_name(char *names, size_t bytes, const char *name, const char *en
     snprintf(names + used, bytes - used, "%s%.*s ", used ? "" : " ", (int)n, name);
 }
 
-/* The names of the trace's events of devices. */
+/* Adds the names of the kernel events of the trace. */
 static void names_of(json_t *trace, char *names, size_t bytes)
 {
     size_t i;

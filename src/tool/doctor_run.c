@@ -1,6 +1,6 @@
-/* doctor_run.c -- children that a driver may kill or keep: the parent opens no device, gives each
- * child a row at a time, reads what it reports of it, and starts another for the rows behind one
- * that was lost. */
+/* doctor_run.c -- runs checks in child processes, which a driver may crash or hang. The parent
+ * opens no device; it sends each child one row at a time, reads the report, and starts a new child
+ * after a row is lost. */
 #include "tool/doctor.h"
 #include "base/os.h"
 #include "base/os.h"
@@ -10,8 +10,8 @@
 
 enum { MOST_HANGS = 4, MOST_JOBS = 64, READ_BYTES = 1 << 16 };
 
-/* Who prints, takes a row or starts a child: no child is made of a thread that prints, or holds
- * another one's end. */
+/* Held while a thread prints, takes a row or starts a child: a fork must not happen while another
+ * thread prints, and a child must not inherit another child's socket. */
 static tern_mutex one = TERN_MUTEX_INIT;
 
 static bool start(tool_child *c, const char *routes)
@@ -24,11 +24,11 @@ static bool start(tool_child *c, const char *routes)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Those that are still to be given to a child. */
+/* The rows that no child has taken yet. */
 typedef struct queue {
     const doctor_work *work;
     int next, end_row;
-    int hangs; /* one after the other, of all children */
+    int hangs; /* hangs in a row, counted over all children */
 } queue;
 
 static int take(queue *q)
@@ -83,7 +83,7 @@ static void leave_out(doctor_report *r, int row, const char *why)
     snprintf(r->text, sizeof r->text, "%s", why);
 }
 
-/* The same without children: a driver that crashes takes the program with it. */
+/* run_rows without children: a driver that crashes ends the program. */
 static int run_here(queue *q, int row, doctor_report *reports, int *n)
 {
     for (; row >= 0; ++*n, row = take(q)) {
@@ -96,8 +96,8 @@ static int run_here(queue *q, int row, doctor_report *reports, int *n)
     return -1;
 }
 
-/* Rows of the queue in one child, until one is lost or at fault, which is returned, or none is
- * left: -1. *n: how many were well. */
+/* Checks rows of the queue in one child until a row is lost or faulty, and returns that row, or -1
+ * if no row is left. *n: the number of rows without fault. */
 static int run_rows(queue *q, const char *routes, doctor_report *reports, int *n)
 {
     const doctor_work *w = q->work;
@@ -147,12 +147,13 @@ void doctor_run_one(const doctor_work *w, int row, const char *routes, doctor_re
     free(reports);
 }
 
-/* A fault behind other rows may be theirs: it is tried again alone. */
+/* Checks a faulty row again in a child of its own, because rows before it may have caused the
+ * fault. */
 static void confirm(const doctor_work *w, doctor_report *r)
 {
     doctor_report again;
     doctor_run_one(w, r->row, w->routes, &again);
-    /* A row that is done in time now was slow to compile before. */
+    /* A row that now finishes in time was slow because of compilation before. */
     if (doctor_is_fault(again.verdict) || r->verdict == DOCTOR_HANG) {
         *r = again;
         return;

@@ -1,4 +1,4 @@
-/* main.c -- the program `tern`: which command, its options and its help. */
+/* main.c -- the program `tern`: its commands, their options and their help. */
 #include "tool/tool.h"
 #include "base/os.h"
 #include "base/os_program.h"
@@ -25,7 +25,7 @@ int tool_fail(int code, const char *format, ...)
     return code;
 }
 
-static const char *running; /* the command */
+static const char *running; /* name of the running command */
 
 const char *tool_command_name(void)
 {
@@ -99,7 +99,7 @@ static int help(FILE *out)
     return out == stdout ? TOOL_FINE : TOOL_USAGE;
 }
 
-/* What `tern` alone shows: each command by an example, below its heading. */
+/* Prints what `tern` without arguments shows: an example of each command, below its heading. */
 static int show_screen(void)
 {
     static const struct {
@@ -160,7 +160,8 @@ static bool number_of(const char *text, int *number)
     return true;
 }
 
-/* Takes argv[*i], and its value behind it or after "="; TOOL_FINE or TOOL_USAGE. */
+/* Parses the option argv[*i] and its value, the next argument or the text after "="; returns
+ * TOOL_FINE or TOOL_USAGE. */
 static int take(const tool_command *c, char **argv, int argc, int *i)
 {
     const char *word = argv[*i], *equals = strchr(word, '=');

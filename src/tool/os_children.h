@@ -1,4 +1,4 @@
-/* os_children.h -- children of `tern doctor`, which a driver may kill or keep. */
+/* os_children.h -- child processes of `tern doctor`, which a driver may crash or hang. */
 #ifndef TERN_TOOL_OS_CHILDREN_H
 #define TERN_TOOL_OS_CHILDREN_H
 #include <stdbool.h>
@@ -6,25 +6,26 @@
 
 typedef struct tool_child {
     long pid;
-    int socket; /* the parent's end, or in the child its own */
+    int socket; /* the parent's end of the socket pair, in the child its own */
 } tool_child;
 
-/* Whether the system has such children at all: Windows has no fork. */
+/* Whether the system can start such children; Windows has no fork. */
 bool tool_has_children(void);
-/* True in the child, which ends with its parent, leaves no core, and prints nothing; c->pid < 0
- * where there is none. routes: TERN_DOCTOR there, "" for none, NULL for "off". */
+/* Starts a child and returns true in the child, which dies with its parent, writes no core file and
+ * prints nothing. c->pid < 0 after an error. routes: the value of TERN_DOCTOR in the child, "" for
+ * none, NULL for "off". */
 bool tool_child_start(tool_child *c, const char *routes);
-/* What it ended by; it is killed where it still runs. */
+/* Kills the child if it still runs, and returns its exit status. */
 int tool_child_end(tool_child *c);
-/* That in words. */
+/* Describes that status in words. */
 void tool_child_describe_end(int status, char *text, size_t bytes);
-/* From the child: ends it, past what a driver does at exit. */
+/* Ends the child without running a driver's exit handlers. */
 _Noreturn void tool_child_leave(void);
 
-/* One message: whether it went. */
+/* Sends one message; returns whether it was sent. */
 bool tool_child_send(int socket, const void *data, size_t bytes);
-/* One message within so many seconds (0: however long it takes): its bytes, 0 at the end, -1 where
- * time ran out. */
+/* Receives one message within `seconds` (0: no limit); returns its number of bytes, 0 at the end,
+ * -1 after the time limit. */
 long tool_child_receive(int socket, int seconds, void *to, size_t bytes);
 
 #endif

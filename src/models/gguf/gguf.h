@@ -4,56 +4,58 @@
 #include "io/gguf.h"
 #include "models/model.h"
 
-/* Whether a path is a regular file that begins as GGUF does. */
+/* Whether path is a regular file that begins with GGUF's magic bytes. */
 bool gguf_is_file(const char *path);
 
 /* ---- keys (keys.c): errors name the file and the key ----------------------------------------- */
 
 typedef struct gguf_file {
     tern_file *file;
-    const char *function, *path; /* for messages */
-    const char *arch;            /* general.architecture, in front of the model's keys */
+    const char *function, *path; /* for error messages */
+    const char *arch;            /* general.architecture, the prefix of the model's keys */
     char arch_text[64];
 } gguf_file;
 
-/* TERN_ERR_IO: "<function>: "<path>": ...". */
+/* Fails with TERN_ERR_IO and the message "<function>: "<path>": ...". */
 tern_status gguf_bad(const gguf_file *g, const char *format, ...) TERN_PRINTF_(2, 3);
-/* Fills *g, whose file stays the caller's; refuses a part of several that was given alone. */
+/* Fills *g; the caller keeps owning file. Refuses a single part of a file that was split. */
 tern_status gguf_begin(gguf_file *g, tern_file *file, const char *function, const char *path);
-/* ARCH.name of an architecture's key. */
+/* Writes "ARCH.name" to key and returns key. */
 const char *gguf_key(const gguf_file *g, const char *name, char key[128]);
 bool gguf_has(const gguf_file *g, const char *key);
-/* A whole number from least to INT32_MAX, or an array of equal ones; absent: what it is without the
- * key, below least an error. */
+/* Reads a whole number from least to INT32_MAX, or an array of equal ones; absent: the value
+ * without the key, which is an error if below least. */
 tern_status gguf_size(const gguf_file *g, const char *key, int64_t least, int64_t absent,
                       int64_t *x);
-/* A finite number; absent NaN: the key must be there. */
+/* Reads a finite number; absent: the value without the key, or NaN if the key is required. */
 tern_status gguf_real(const gguf_file *g, const char *key, double absent, double *x);
 tern_status gguf_flag(const gguf_file *g, const char *key, bool absent, bool *x);
-/* A text, NULL without the key; it lives as long as the file. */
+/* Sets *text to a string of the file, which lives as long as the file, or to NULL without the
+ * key. */
 tern_status gguf_text(const gguf_file *g, const char *key, const char **text);
 
 /* ---- config.json (config.c) ------------------------------------------------------------------ */
 
-/* What config.json would say of the model; NULL after an error. */
+/* Returns the model's config.json as derived from the file's keys, or NULL after an error. */
 json_t *gguf_config(const gguf_file *g);
 
 /* ---- names and values (tensor_names.c) ------------------------------------------------------- */
 
-/* The file's name for a parameter; false where it has none. */
+/* Writes the file's name of a parameter to name; returns false if the file has none. */
 bool gguf_name(const models_model *m, const char *path, char *name, size_t bytes);
-/* Whether the file has the columns of the parameter as rows. */
+/* Whether the file's matrix is the transpose of the parameter. */
 bool gguf_is_transposed(const models_model *m, const char *path);
-/* What the file has for the parameter at path as the module has it. */
+/* Returns x, the file's tensor for the parameter at path, in the module's layout. */
 tern_tensor *gguf_values(const models_model *m, const char *path, tern_tensor *x);
-/* Tensors that are no parameters: their numbers are in the config. */
+/* Whether a tensor is no parameter: its values are part of the config. */
 bool gguf_is_extra(const char *name);
 
 /* ---- tokenizers (vocabulary.c, tokenizer.c) -------------------------------------------------- */
 
-/* Whether the arrays of the tokenizer agree with each other; without a tokenizer they do. */
+/* Checks that the arrays of the tokenizer have matching lengths and values; a file without a
+ * tokenizer is accepted. */
 tern_status gguf_check_vocabulary(const gguf_file *g);
-/* The tokenizer of a file; NULL after an error. */
+/* Returns the tokenizer of a file, or NULL after an error. */
 struct tern_tokenizer *gguf_tokenizer(const char *function, const char *path);
 
 #endif

@@ -1,5 +1,4 @@
-/* write.h -- GGUF files that are written: metadata, tensors, the types that numbers are encoded
- * in. */
+/* write.h -- writing GGUF files: metadata, tensors, and the types that values are encoded in. */
 #ifndef TERN_SRC_MODELS_GGUF_WRITE_H
 #define TERN_SRC_MODELS_GGUF_WRITE_H
 #include "io/out.h"
@@ -10,80 +9,81 @@
 /* ---- types (encode.c) ------------------------------------------------------------------------ */
 
 typedef struct gguf_encoder {
-    const char *name;  /* as io_block's */
-    int64_t file_type; /* of a file whose matrices are of it */
+    const char *name;  /* the block type's name, as in io_block */
+    int64_t file_type; /* general.file_type of a file whose matrices have this type */
     void (*encode)(const float *x, unsigned char *block);
-    const char *otherwise; /* of rows that are not whole blocks; NULL: F16 */
+    const char *otherwise; /* type for rows that are not whole blocks; NULL: F16 */
 } gguf_encoder;
-/* By its name in any case; NULL: none writes it. */
+/* Returns the encoder of a name in any case, or NULL if there is none. */
 const gguf_encoder *gguf_encoder_named(const char *name);
 
 /* ---- files (write.c) ------------------------------------------------------------------------- */
 
-/* A tensor on its way: (rows, columns), or a vector of one row. */
+/* A tensor to write: (rows, columns), or a vector, which is one row. */
 typedef struct gguf_item {
     char *name;
-    tern_shape shape; /* as PyTorch has it */
+    tern_shape shape; /* in PyTorch's order */
     const io_block *block;
-    const gguf_encoder *encoder; /* of values; NULL: they are bytes of blocks */
-    tern_tensor *values;         /* borrowed; NULL: the writer's get has them */
-    const char *path;            /* of the parameter; borrowed; or NULL */
-    tern_module *layer;          /* whose blocks are to be decoded first; or NULL */
+    const gguf_encoder *encoder; /* encodes the values; NULL: the data are bytes of blocks */
+    tern_tensor *values;         /* borrowed; NULL: from the writer's get */
+    const char *path;            /* the parameter's path, borrowed; or NULL */
+    tern_module *layer;          /* layer whose blocks are decoded first; or NULL */
     uint64_t bytes;
 } gguf_item;
 
 typedef struct gguf_writer {
     const char *function, *path;
-    tern_status status; /* of the first value that a key does not take */
+    tern_status status; /* error of the first value that does not fit its key */
     tk_out pairs;
     uint64_t n_pairs;
     gguf_item *items;
     int n, capacity;
     uint64_t alignment; /* 0: 32 */
-    /* What is written for an item; NULL: item->values. The result is of the innermost scope. */
+    /* Returns the data of an item, in the innermost scope; NULL: item->values is written. */
     tern_tensor *(*get)(void *user, const gguf_item *item);
     void *user;
 } gguf_writer;
 
 void gguf_write_text(gguf_writer *w, const char *key, const char *text);
-/* A number from 0 to 2^32 - 1; for another one the file is refused with TERN_ERR_UNSUPPORTED. */
+/* Writes a number from 0 to 2^32 - 1; another number makes the writer fail with
+ * TERN_ERR_UNSUPPORTED. */
 void gguf_write_u32(gguf_writer *w, const char *key, int64_t x);
 void gguf_write_f32(gguf_writer *w, const char *key, double x);
 void gguf_write_bool(gguf_writer *w, const char *key, bool x);
-/* A value of a file as it is. */
+/* Writes a value of another file unchanged. */
 void gguf_write_value(gguf_writer *w, const char *key, const io_gguf_value *value);
-/* The head of an array, behind which are its elements. */
+/* Writes the head of an array; the caller then writes its elements. */
 void gguf_write_array(gguf_writer *w, const char *key, io_gguf_kind kind, uint64_t count);
-/* An element that is a text: the prefix and n bytes. */
+/* Writes a string element: the prefix and n bytes. */
 void gguf_write_element(gguf_writer *w, const char *prefix, const char *text, size_t n);
-/* An element that is a number, as it lies in memory. */
+/* Writes a number element, n bytes in memory order. */
 void gguf_write_bits(gguf_writer *w, const void *x, size_t n);
-/* A tensor that will be encoded, or bytes of blocks: of block->elements a block. TERN_ERR_ARGUMENT
- * where rows are not whole blocks. */
+/* Adds a tensor that will be encoded, or bytes of blocks. Fails with TERN_ERR_ARGUMENT if rows are
+ * not whole blocks. */
 tern_status gguf_write_tensor(gguf_writer *w, const gguf_item *item);
-/* All of it into the file, which appears whole or not at all. */
+/* Writes the file, which appears at the path complete or not at all. */
 tern_status gguf_write_file(gguf_writer *w);
 void gguf_writer_free(gguf_writer *w);
 
-/* ---- what is written (adapter.c, export.c) --------------------------------------------------- */
+/* ---- contents (adapter.c, export.c) --------------------------------------------------------- */
 
 /* Whether a path ends in .gguf. */
 bool gguf_is_name(const char *path);
-/* What gguf_values does, undone: of the parameter at path, or of its blocks' bytes. */
+/* The inverse of gguf_values, for the parameter at path or for bytes of its blocks. */
 tern_tensor *gguf_unvalues(const models_model *m, const char *path, tern_tensor *x);
-/* The name of a model's architecture there; NULL after an error that names function. */
+/* Returns general.architecture for the model, or NULL after an error that names function. */
 const char *gguf_architecture(const models_model *m, const char *function);
-/* The keys that the config.json and the tokenizer.json of a model's directory become, and tensors
- * of factors; TERN_ERR_UNSUPPORTED for what no key says. Without a tokenizer.json there are none of
- * a tokenizer. */
+/* Write the keys for config.json and for tokenizer.json of the model's directory, and tensors of
+ * rope factors; fail with TERN_ERR_UNSUPPORTED for what no key can express. Without a
+ * tokenizer.json no keys of a tokenizer are written. */
 tern_status gguf_write_config(gguf_writer *w, const models_model *m, const char *arch);
 tern_status gguf_write_tokenizer(gguf_writer *w, const models_model *m);
 tern_status gguf_save_model(models_model *m, const char *path, const char *type,
                             const char *function);
-/* Of the active adapter; dict: its tensors under PEFT's names. */
+/* Writes the active adapter; dict: its tensors under PEFT's names. */
 tern_status gguf_save_adapter(models_model *m, const char *path, const tern_state_dict *dict,
                               const json_t *config, const char *function);
-/* An adapter under PEFT's names, and its config; NULL after an error. */
+/* Returns the adapter's tensors under PEFT's names and sets *config; NULL after an error. */
 tern_state_dict *gguf_load_adapter(models_model *m, const char *path, json_t **config,
                                    const char *function);
 
