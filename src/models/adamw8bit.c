@@ -1,6 +1,6 @@
-/* adamw8bit.c -- AdamW whose moments take a byte each: codes of a map of 256 numbers, and a scale
- * for 256 neighbours (Dettmers et al. 2022, https://arxiv.org/abs/2110.02861; bitsandbytes'
- * AdamW8bit). */
+/* adamw8bit.c -- AdamW with moments of one byte per element: codes of a map of 256 values, and a
+ * scale for each block of 256 elements (Dettmers et al. 2022, https://arxiv.org/abs/2110.02861;
+ * bitsandbytes' AdamW8bit). */
 #include "base/error.h"
 #include "models/adamw8bit_kernels.h"
 #include "models/model.h"
@@ -19,9 +19,9 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* bitsandbytes' create_dynamic_map: a decimal exponent from -6 to 0, and the more bits of a
- * fraction the larger it is; a fraction is the middle between two of evenly spaced bounds from 0.1
- * to 1. */
+/* bitsandbytes' create_dynamic_map: decimal exponents from -6 to 0; the larger the exponent, the
+ * more bits the fraction has. A fraction is the midpoint between two of evenly spaced bounds from
+ * 0.1 to 1. */
 static void dynamic_map(bool is_signed, float map[256])
 {
     int n = 0;
@@ -30,7 +30,8 @@ static void dynamic_map(bool is_signed, float map[256])
         const float step = (1 - 0.1f) / (float)items, power = (float)pow(10, k - 6);
         float low = 0.1f;
         for (int i = 1; i <= items; i++) {
-            /* as fmaf, which not every C library rounds once: products are exact in float64 */
+            /* rounded as by fmaf, which some C libraries round twice: products are exact in
+             * float64 */
             float high = (float)(i < (items + 1) / 2 ? (double)step * i + (double)0.1f
                                                      : 1 - (double)step * (items - i));
             map[n++] = power * ((low + high) / 2);
@@ -52,7 +53,7 @@ tern_tensor *tern_dynamic_map(bool is_signed, const char *device)
     return tern_from_data(map, TERN_SHAPE(256), TERN_F32, device);
 }
 
-/* Both maps, and the middles behind each. */
+/* Returns both maps, each followed by its midpoints. */
 static tern_tensor *make_tables(const char *device)
 {
     float tables[TABLES];
@@ -66,17 +67,17 @@ static tern_tensor *make_tables(const char *device)
     return tern_from_data(tables, TERN_SHAPE(TABLES), TERN_F32, device);
 }
 
-/* ---- what is gathered ------------------------------------------------------------------------ */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 static const char *const part_names[PARTS] = {"state1", "state2", "absmax1", "absmax2"};
 
-/* Of a parameter; parts: both moments, and of codes both scales. */
+/* The moments of a parameter; parts: both moments and, if these are codes, both scales. */
 typedef struct moments {
     tern_tensor *part[PARTS];
     int64_t steps;
 } moments;
 
-/* What was compiled for a device, and its tables. */
+/* The compiled kernels and the tables of a device. */
 typedef struct place {
     const char *device;
     tern_kernel *blocks, *dense;
@@ -117,7 +118,7 @@ static void free_data(void *data)
     free(a);
 }
 
-/* Room for parameter i. */
+/* Returns the entry of parameter i, or NULL without memory. */
 static moments *moments_of(adamw8bit *a, int i)
 {
     if (i >= a->n) {
@@ -133,7 +134,7 @@ static moments *moments_of(adamw8bit *a, int i)
     return &a->of[i];
 }
 
-/* How many elements part k has beside a parameter of n; 0: it is not there. */
+/* Returns the number of elements of part k for a parameter of n elements; 0: the part is absent. */
 static int64_t elements(int64_t n, int k)
 {
     return k < 2 ? n : n < SMALL ? 0 : (n + BLOCK - 1) / BLOCK;
@@ -144,7 +145,7 @@ static tern_dtype type_of(int64_t n, int k)
     return k < 2 && n >= SMALL ? TERN_U8 : TERN_F32;
 }
 
-/* They begin at zero, and go where the parameter goes. */
+/* Creates the moments as zeros, or moves them to the parameter's device. */
 static tern_status bring(moments *m, tern_tensor *x)
 {
     const char *device = tern_device(x);
@@ -195,7 +196,7 @@ static place *place_of(adamw8bit *a, const char *device)
     return NULL;
 }
 
-/* The numbers that both kernels end with. */
+/* The last arguments of both kernels. */
 typedef struct numbers {
     float lr, beta1, beta2, fresh1, fresh2, eps, shrink, scale, sign;
 } numbers;
@@ -217,7 +218,7 @@ static numbers numbers_of(const double *values, int64_t step)
 #define NUMBERS(o)                                                                                 \
     (o).lr, (o).beta1, (o).beta2, (o).fresh1, (o).fresh2, (o).eps, (o).shrink, (o).scale, (o).sign
 
-/* On the cpu, blocks from .. end of p, a contiguous float32. */
+/* Runs the kernel on the cpu for all blocks of p, a contiguous float32 tensor. */
 static void run_blocks(const place *at, const moments *m, tern_tensor *p, tern_tensor *g, numbers o)
 {
     float *x = tern_data(p), *grad = tern_data(g), *tables = tern_data(at->tables);
@@ -227,7 +228,7 @@ static void run_blocks(const place *at, const moments *m, tern_tensor *p, tern_t
     for (int k = 0; k < PARTS; k++)
         part[k] = m->part[k] ? tern_data(m->part[k]) : NULL;
     int threads = tern_get_num_threads();
-    (void)threads; /* where OpenMP is not there */
+    (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (blocks > 2 * SOME)
     for (int64_t b = 0; b < blocks; b += SOME) {
         int64_t end = b + SOME < blocks ? b + SOME : blocks;

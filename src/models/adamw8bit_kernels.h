@@ -13,7 +13,8 @@ enum { EACH = 256 };
 /* clang-format off */
 BOTH("enum { EACH = 4 };\n",
 
-/* How many of the 255 middles between neighbours of a map are below x: the code of the nearest. */
+/* Returns the code of the value nearest to x: the number of the 255 midpoints between values that
+ * are below x. */
 static int code_of(__global const float *middles, float x)
 {
     int at = 0;
@@ -32,8 +33,9 @@ static float largest(__local float *scratch, float x)
     return x;
 }
 
-/* Blocks from .. end. tables: the signed map, its middles, the unsigned map and its.
- * p = shrink p - lr m / (sqrt(v) / scale + eps), m and v as they were before they are rounded. */
+/* Updates blocks from .. end. tables: the signed map, its midpoints, the unsigned map, its
+ * midpoints. p = shrink p - lr m / (sqrt(v) / scale + eps), with m and v before they are rounded to
+ * codes. */
 __kernel void update_blocks(__global float *p, __global const float *g, __global uchar *codes1,
                             __global uchar *codes2, __global float *absmax1,
                             __global float *absmax2, __global const float *tables, long n,
@@ -77,7 +79,7 @@ __kernel void update_blocks(__global float *p, __global const float *g, __global
     }
 }
 
-/* The same with moments in float32, of elements by the 256. */
+/* The same update with float32 moments; from and end count blocks of 256 elements. */
 __kernel void update_dense(__global float *p, __global const float *g, __global float *m,
                            __global float *v, long n, long from, long end, float lr, float beta1,
                            float beta2, float fresh1, float fresh2, float eps, float shrink,

@@ -1,5 +1,4 @@
-/* nf4.c -- products with weights of NF4 that read the codes as they lie, and such weights as
- * numbers, in one pass. */
+/* nf4.c -- products with NF4 weights that read the codes directly, and decoding in one pass. */
 #include "models/device_kernels.h"
 #include "base/lock.h"
 #include "models/nf4.h"
@@ -12,12 +11,12 @@ enum { ITEMS = 64, HALF = NF4_BLOCK / 2, ROWS = NF4_ROWS };
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 #ifdef _WIN32
-#define long int64_t /* as OpenCL has it, of 64 bits */
+#define long int64_t /* int64_t, because long has 64 bits in OpenCL */
 #endif
 /* clang-format off */
 BOTH("enum { ROWS = 8 };\n",
 
-/* w[i] of bytes from .. end; pairs: the two numbers of each byte. */
+/* Decodes bytes from .. end to w; pairs: the two values of each byte. */
 __kernel void nf4_unpack(__global float *w, __global const uchar *codes,
     __global const float *absmax,
                          __global const float *pairs, long from, long end)
@@ -32,8 +31,8 @@ __kernel void nf4_unpack(__global float *w, __global const uchar *codes,
     }
 }
 
-/* y[r][o] = the sum over i of x[r][i] w[o][i], for o from .. end; half of them is the bytes of a
- * row. */
+/* Computes y[r][o] = sum over i of x[r][i] w[o][i], for o from .. end; half_: bytes of a row of
+ * codes. */
 __kernel void nf4_product(__global float *y, __global const float *x, __global const uchar *codes,
                           __global const float *absmax, __global const float *pairs, long rows,
                           long outs, long half_, long from, long end)
@@ -69,8 +68,8 @@ __kernel void nf4_product(__global float *y, __global const float *x, __global c
 
 /* ---- processors with AVX2 or NEON ------------------------------------------------------------ */
 
-/* A product on the cpu. x: of each row the even elements, then the odd ones, as the halves of bytes
- * go. */
+/* A product on the cpu. x: the even elements of each row, then its odd ones, matching the high and
+ * low halves of the bytes. */
 typedef struct product {
     float *y;
     const float *x;
@@ -104,7 +103,8 @@ static bool wide_is_here(void)
 }
 #endif
 
-/* Even elements of each row, then its odd ones; NULL: no memory. */
+/* Returns x with the even elements of each row before its odd ones, to be freed; NULL if memory is
+ * exhausted. */
 static float *halves_of(const float *x, int64_t rows, int64_t half)
 {
     float *halves = malloc((size_t)(rows * half) * 2 * sizeof *halves);
@@ -179,7 +179,7 @@ tern_tensor *nf4_decode(const quantize_layer *l, tern_tensor *const parts[3], in
                         int64_t n)
 {
     const int64_t first = from * l->in / 2, last = (from + n) * l->in, end = (last + 1) / 2;
-    /* The last byte may have one element more. */
+    /* The last byte may hold one element more than the weight. */
     tern_tensor *w = tern_empty(TERN_SHAPE(2 * (end - first)), TERN_F32, tern_device(parts[0]));
     if (!w)
         return NULL;
@@ -204,7 +204,7 @@ tern_tensor *nf4_linear(const quantize_layer *l, tern_tensor *x, tern_tensor *co
     const char *device = tern_device(parts[0]);
     tern_tensor *given = tern_dtype_of(x) == TERN_F32 ? x : tern_to_dtype(x, TERN_F32);
     if (given && !on_cpu(parts) && given == x)
-        given = tern_clone(x); /* a kernel's argument begins its memory */
+        given = tern_clone(x); /* a kernel's argument must be at the start of its memory */
     given = given ? tern_contiguous(given) : NULL;
     tern_tensor *y = given ? tern_empty(TERN_SHAPE(rows, l->out), TERN_F32, device) : NULL;
     if (!y)

@@ -148,8 +148,8 @@ static int64_t block_of(const product *p)
     return p->groups > 1 ? 0 : size % 64 == 0 ? 64 : size % 16 == 0 ? 16 : 0;
 }
 
-/* Converts x to p's integers, in memory that the caller frees; leaves p->whole NULL if the integers
- * would not be exact enough or do not fit. */
+/* Converts x to p's integers, in memory that the caller frees; leaves p->whole NULL if a block's
+ * largest value is NaN, at least 1e30 or, unless 0, below 1e-30, or without memory. */
 static void round_rows(product *p)
 {
     const int64_t size = block_of(p), blocks = size ? p->rows * p->ins / size : 0;
@@ -203,7 +203,8 @@ static void multiply(product *p, bool whole)
     free(p->steps);
 }
 
-/* Rows of bfloat16 into y, without tensors of float32 on the way; false: no memory. */
+/* Multiplies rows of bfloat16 into y without float32 tensors; returns false if memory is
+ * exhausted. */
 static bool multiply_bf16(product *p, uint16_t *y, const uint16_t *x)
 {
     const int64_t given = p->rows * p->ins, made = p->rows * p->outs;

@@ -1,5 +1,5 @@
-/* added.c -- tokens that are cut out of a text before anything else is done to it: special ones,
- * and those of the user's. */
+/* added.c -- added tokens, special or the user's, which are found in a text before normalization
+ * and the model. */
 #include "models/tokenizer/tokenizer.h"
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static const tk_added *longest_at(const tk_added_tokens *added, const tk_trie *t
     return found;
 }
 
-/* What to do with a part of a text between two tokens. */
+/* Called for the part of a text between two tokens. */
 typedef tern_status (*between)(void *user, const tk_text *text, size_t from, size_t n);
 
 static tern_status each_part(const tk_added_tokens *added, int normal, const tk_text *text,

@@ -1,5 +1,5 @@
-/* bpe.c -- byte pair encoding (Sennrich et al. 2016): the pair that comes first in the list of
- * merges becomes one token, the leftmost where there are several, until no pair is in the list. */
+/* bpe.c -- byte pair encoding (Sennrich et al. 2016): the pair of lowest rank in the list of merges
+ * becomes one token, the leftmost pair first, until no pair is in the list. */
 #include "models/tokenizer/maker.h"
 #include "models/tokenizer/sentence.h"
 #include <stdio.h>
@@ -17,7 +17,7 @@ bool tk_merge_split(const char *text[2], size_t n[2])
     return memchr(text[1], ' ', n[1]) == NULL;
 }
 
-/* Both halves of a merge, ["a", "b"] or "a b". */
+/* Sets text and n to both halves of a merge, ["a", "b"] or "a b". */
 static bool halves(const json_t *merge, const char *text[2], size_t n[2])
 {
     const bool both = json_is_array(merge) && json_array_size(merge) == 2;
@@ -103,7 +103,7 @@ static tern_status read(tk_model *model, const char *function, const json_t *jso
 
 typedef struct symbol {
     uint32_t id, from, to;
-    int32_t before, next; /* -1: none */
+    int32_t before, next; /* indices of symbols; -1: none */
 } symbol;
 typedef struct candidate {
     uint32_t rank, id;
@@ -111,11 +111,11 @@ typedef struct candidate {
 } candidate;
 typedef struct word {
     symbol *symbols;
-    candidate *heap; /* the least first */
+    candidate *heap; /* a min-heap by rank and position */
     int32_t n, n_heap;
     uint32_t
-        *halves; /* of an unused token that may be made: bytes of its first half; NULL: there is
-                   none */
+        *halves; /* by the id of an unused token that a merge may form: bytes of its first half;
+                    NULL: the vocabulary has no unused tokens */
 } word;
 
 static bool is_less(candidate a, candidate b)
@@ -154,7 +154,7 @@ static candidate pop(word *w)
     return top;
 }
 
-/* Each merge takes a symbol away and offers two pairs more. */
+/* Merges all pairs; each merge removes a symbol and pushes up to two new pairs. */
 static void merge_all(const tk_model *model, word *w)
 {
     for (int32_t i = 0; i + 1 < w->n; i++)
@@ -166,7 +166,7 @@ static void merge_all(const tk_model *model, word *w)
             continue;
         symbol *right = &w->symbols[left->next];
         const struct tk_pair *pair = tk_pairs_find(&model->merges, left->id, right->id);
-        if (!pair || pair->id != c.id) /* one of them is another by now */
+        if (!pair || pair->id != c.id) /* a symbol of the pair was merged since */
             continue;
         left->id = c.id;
         left->to = right->to;
@@ -187,7 +187,8 @@ static void add_symbol(word *w, uint32_t id, size_t from, size_t to)
     w->n++;
 }
 
-/* The token of a character, with what stands before or behind it; -1: none. */
+/* Returns the token of a character, with the prefix of continuations or the suffix of word ends;
+ * -1: none. */
 static int64_t find_char(const tk_model *model, const char *text, size_t n, size_t from, size_t to)
 {
     char small[64];
@@ -206,7 +207,7 @@ static int64_t find_char(const tk_model *model, const char *text, size_t n, size
 
 static void add_chars(const tk_model *model, word *w, const char *text, size_t n)
 {
-    size_t unknown_from = 0, unknown_to = 0; /* what is still to be added */
+    size_t unknown_from = 0, unknown_to = 0; /* range of unknown characters not added yet */
     for (size_t from = 0, at = 0; from < n; from = at) {
         int64_t id = -1;
         const size_t user =
@@ -243,8 +244,8 @@ static void add_chars(const tk_model *model, word *w, const char *text, size_t n
         add_symbol(w, (uint32_t)model->unknown, unknown_from, unknown_to);
 }
 
-/* A symbol as tokens: SentencePiece divides an unused one into what made it, down to tokens that
- * are used. */
+/* Appends a symbol's tokens: SentencePiece splits an unused token into the tokens that formed it,
+ * until all are used ones. */
 static tern_status add_used(const tk_model *model, const word *w, const symbol *whole,
                             tk_tokens *out)
 {

@@ -1,4 +1,4 @@
-/* encode.c -- text to ids. */
+/* encode.c -- encoding of texts to ids, and batches with padding. */
 #include "models/option.h"
 #include "models/tokenizer/tokenizer.h"
 
@@ -53,7 +53,7 @@ static tern_status encode_one(const tern_tokenizer *t, const char *function, con
     return status;
 }
 
-/* ---- cutting ------------------------------------------------------------------------------- */
+/* ---- truncation ---------------------------------------------------------------------------- */
 
 static void cut(tk_tokens *tokens, size_t n, bool left)
 {
@@ -64,7 +64,7 @@ static void cut(tk_tokens *tokens, size_t n, bool left)
     tokens->n = n;
 }
 
-/* The longer first, as Hugging Face's longest_first. */
+/* Truncates the longer text first, as Hugging Face's longest_first. */
 static void cut_pair(tk_tokens parts[2], size_t most, bool left)
 {
     bool swapped = parts[0].n > parts[1].n;
@@ -112,7 +112,7 @@ tern_status tk_encode(const tern_tokenizer *t, const char *function, const char 
 
 /* ---- batches ------------------------------------------------------------------------------- */
 
-/* The tokens of n texts, each filled up to the same length. */
+/* The tokens of n texts, padded to one length. */
 typedef struct batch {
     tk_tokens *rows;
     int n;
@@ -120,7 +120,7 @@ typedef struct batch {
     bool left;
 } batch;
 
-/* A column of all rows: what stands for token k of a row, or where there is none. */
+/* Returns the value of a column of the result for a token; token NULL: a padding position. */
 typedef int64_t (*column)(const batch *b, const tk_token *token, int part);
 
 static int64_t id_of(const batch *b, const tk_token *token, int part)
@@ -236,7 +236,7 @@ static tern_status rows_of(const tern_tokenizer *t, const char *function, const 
     return fill_up(t, function, o, b);
 }
 
-/* Every field of the result that `wanted` has a bit for, in their order. */
+/* Computes the results whose bits are set in `wanted`, in the order of columns. */
 static tern_status make(const tern_tokenizer *t, const char *function, const char *const *texts,
                         const char *const *pairs, int n, const tern_encode_options *options,
                         unsigned wanted, tern_tensor *out[6])

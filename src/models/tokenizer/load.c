@@ -1,4 +1,4 @@
-/* load.c -- a tokenizer from a file of any kind, and what tokenizer_config.json beside it says. */
+/* load.c -- reads a tokenizer from a file of any format, and tokenizer_config.json beside it. */
 #include "base/address.h"
 #include "base/os.h"
 #include "models/gguf/gguf.h"
@@ -22,7 +22,7 @@ char *tk_read_file(const char *function, const char *path, bool may_lack, size_t
     *n = 0;
     if (tern_os_stat(path, &about) != 0)
         return may_lack && errno == ENOENT ? NULL : read_failed(function, path, strerror(errno), n);
-    if (!S_ISREG(about.st_mode)) /* nothing waits for whoever writes into a pipe */
+    if (!S_ISREG(about.st_mode)) /* opening a pipe would wait for a writer */
         return read_failed(function, path, S_ISDIR(about.st_mode) ? "a folder" : "no regular file",
                            n);
     FILE *file = tern_os_fopen(path, "rb");
@@ -66,7 +66,8 @@ json_t *tk_parse(const char *where, const char *bytes, size_t n)
 
 /* ---- tokenizer.json ------------------------------------------------------------------------ */
 
-/* "padding" and "truncation": their sides and the padding's token; lengths are the caller's. */
+/* Reads the sides of "padding" and "truncation" and the padding token; the caller gives the
+ * lengths. */
 static void read_limits(tern_tokenizer *t, const json_t *json)
 {
     const json_t *padding = json_object_get(json, "padding"),
@@ -131,7 +132,7 @@ void tern_tokenizer_free(tern_tokenizer *t)
 
 /* ---- tokenizer_config.json ----------------------------------------------------------------- */
 
-/* A token's number by a key that names it, "</s>" or {"content": "</s>"}. */
+/* Returns the id of the token that a key names, "</s>" or {"content": "</s>"}, or otherwise. */
 static int64_t named(const tern_tokenizer *t, const json_t *json, const char *key,
                      int64_t otherwise)
 {
@@ -143,8 +144,8 @@ static int64_t named(const tern_tokenizer *t, const json_t *json, const char *ke
     return id < 0 ? otherwise : id;
 }
 
-/* {"number": {"content": ..., "special": ...}}: they are found in a text as those of
- * "added_tokens". */
+/* Adds the tokens of added_tokens_decoder, {"number": {"content": ..., "special": ...}}, like those
+ * of "added_tokens". */
 static tern_status add_tokens(tern_tokenizer *t, const char *where, const json_t *config)
 {
     json_t *list = json_array();
@@ -176,7 +177,7 @@ static tern_status apply_config(tern_tokenizer *t, const json_t *json)
     return TERN_OK;
 }
 
-/* The template called "default", of the files beside tokenizer_config.json, which lies at path. */
+/* Reads the chat template "default" from the files beside path or from config. */
 static tern_status find_template(const char *function, tern_tokenizer *t, const char *path,
                                  const json_t *config)
 {
@@ -191,7 +192,7 @@ static tern_status find_template(const char *function, tern_tokenizer *t, const 
     return good ? TERN_OK : TERN_ERR_IO;
 }
 
-/* *config NULL where the file is not there. */
+/* *config is NULL if the file does not exist. */
 static tern_status read_config(const char *function, const char *path, json_t **config)
 {
     size_t n;
@@ -205,7 +206,7 @@ static tern_status read_config(const char *function, const char *path, json_t **
     return *config ? TERN_OK : TERN_ERR_IO;
 }
 
-/* Models whose files say nothing of padding name its token so. */
+/* Finds the padding token by its usual names if the files do not name it. */
 static void find_padding(tern_tokenizer *t)
 {
     static const char *const names[] = {"[PAD]", "<pad>", "<|pad|>", "<|finetune_right_pad_id|>"};
@@ -219,7 +220,7 @@ static bool ends_with(const char *name, const char *end)
     return n > m && strcmp(name + n - m, end) == 0;
 }
 
-/* ---- files of all kinds -------------------------------------------------------------------- */
+/* ---- files of all formats ------------------------------------------------------------------- */
 
 tern_tokenizer *tk_read_json(const char *where, const char *path, const char *bytes, size_t n,
                              const tk_settings *settings)
@@ -231,11 +232,11 @@ tern_tokenizer *tk_read_json(const char *where, const char *path, const char *by
 static tern_tokenizer *of_bytes(const char *function, const char *path, const char *bytes, size_t n,
                                 const tk_settings *settings)
 {
-    char where[5000]; /* what every message about the file begins with */
+    char where[5000]; /* start of all error messages about the file */
     snprintf(where, sizeof where, "%s: %s", function, path);
     tk_reader read = tk_reader_of(bytes, n);
     if (!read && ends_with(path, ".json"))
-        read = tk_read_json; /* says what is wrong with it */
+        read = tk_read_json; /* reports what is wrong with the JSON */
     if (!read)
         return tern_fail_null(
             TERN_ERR_IO,
@@ -256,7 +257,7 @@ static tern_tokenizer *of_bytes(const char *function, const char *path, const ch
     return NULL;
 }
 
-/* config: the path of a tokenizer_config.json, which may not be there; NULL: none is looked at. */
+/* config: path of a tokenizer_config.json, which may be absent; NULL: no such file is read. */
 static tern_tokenizer *read_at(const char *function, const char *path, const char *config,
                                const tern_tiktoken_options *tiktoken)
 {
@@ -281,7 +282,8 @@ static const char *const files_of_folders[] = {
     "tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
     "vocab.json",     "vocab.txt",       "tekken.json"};
 
-/* The only file of a folder whose name ends so; false where there is none, or another one. */
+/* Finds the only file of a folder whose name ends so; returns false if there are none or
+ * several. */
 static bool only_file(const char *folder, const char *end, char path[4096])
 {
     int found = 0;
@@ -305,7 +307,7 @@ static bool find_file(const char *folder, char path[4096])
     return only_file(folder, ".tiktoken", path) || only_file(folder, ".gguf", path);
 }
 
-/* That of a GGUF file, before which a tokenizer.json beside it goes. */
+/* Returns the tokenizer of a GGUF file; a tokenizer.json beside the file has precedence. */
 static tern_tokenizer *of_gguf(const char *function, const char *file)
 {
     char path[2][4096];

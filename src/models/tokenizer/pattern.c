@@ -138,7 +138,8 @@ tk_pattern *tk_pattern_regex(const char *function, const char *regex)
         pcre2_compile_context_free(context);
     }
     if (p && p->code) {
-        pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); /* where there is none it is interpreted */
+        pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); /* without JIT support the pattern is
+                                                           interpreted */
         free(text);
         return p;
     }
@@ -205,13 +206,13 @@ static tern_status begin(tk_matching *m)
         return TERN_OK;
     m->match = pcre2_match_data_create(1, NULL);
     m->context = pcre2_match_context_create(NULL);
-    m->stack = pcre2_jit_stack_create(32 << 10, 1 << 20, NULL); /* NULL where there is no JIT */
+    m->stack = pcre2_jit_stack_create(32 << 10, 1 << 20, NULL); /* NULL without JIT support */
     if (!m->match || !m->context) {
         tk_matching_end(m);
         return tern_fail(TERN_ERR_MEMORY, "%s: no memory for a match", m->function);
     }
     pcre2_set_match_limit(m->context, 10000000);
-    pcre2_set_heap_limit(m->context, 64 << 10); /* KB */
+    pcre2_set_heap_limit(m->context, 64 << 10); /* in KiB */
     pcre2_jit_stack_assign(m->context, NULL, m->stack);
     return TERN_OK;
 }
@@ -256,7 +257,8 @@ tern_status tk_find(const tk_pattern *p, tk_matching *m, const char *text, size_
     }
     PCRE2_SIZE *ends = pcre2_get_ovector_pointer(m->match);
     *from = ends[0];
-    *to = ends[1] < ends[0] ? ends[0] : ends[1]; /* \K ahead */
+    *to = ends[1] < ends[0] ? ends[0] : ends[1]; /* a lookahead with \K can set the start after
+                                                    the end */
     *found = true;
     return TERN_OK;
 }

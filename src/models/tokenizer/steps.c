@@ -1,5 +1,5 @@
-/* steps.c -- the normalizers, pre-tokenizers and decoders of tokenizer.json, read by their type and
- * run in order. */
+/* steps.c -- reads the normalizers, pre-tokenizers and decoders of tokenizer.json by their type and
+ * runs them in order. */
 #include "models/tokenizer/internal.h"
 
 /* ---- fields -------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* text.c -- growing arrays, and texts that know where each byte comes from. */
+/* text.c -- growing arrays, and texts that record the origin of each byte. */
 #include "models/tokenizer/internal.h"
 
 tern_status tk_reserve(void **list, size_t *capacity, size_t n, size_t more, size_t each)
