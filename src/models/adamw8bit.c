@@ -263,7 +263,7 @@ static tern_status launch(const place *at, const moments *m, tern_tensor *p, ter
                               PART(1), PART(2), PART(3), TERN_ARG_TENSOR(at->tables), SETTINGS);
 }
 
-/* A float32 of its own, dense and at the start of its memory. */
+/* Returns a float32 copy, dense and at the start of its memory. */
 static tern_tensor *copy_of(tern_tensor *x)
 {
     return tern_dtype_of(x) == TERN_F32 ? tern_contiguous(tern_clone(x))
@@ -310,7 +310,7 @@ static tern_status each_state(void *data, tern_tensor_visit visit, void *user)
     return TERN_OK;
 }
 
-/* All that dict has of parameter i into m, which is empty. */
+/* Reads the state of parameter i from dict into m, which is empty. */
 static tern_status take(const tern_state_dict *dict, int i, tern_tensor *x, moments *m, int *taken)
 {
     const int64_t n = tern_numel(x);
@@ -322,7 +322,7 @@ static tern_status take(const tern_state_dict *dict, int i, tern_tensor *x, mome
         bool fits = value && tern_numel(value) == expected &&
                     (k == PARTS || tern_dtype_of(value) == type_of(n, k));
         if (!value && (!expected || !*taken))
-            continue; /* without a first one there is none */
+            continue; /* a parameter without state1 has no state */
         if (!fits || (k && !m->part[0]))
             return tern_fail(
                 TERN_ERR_STATE,

@@ -1,19 +1,19 @@
-/* audio.c -- what a model hears: rates, and log-mel spectra by preprocessor_config.json. */
+/* audio.c -- resampling, and log-mel spectrograms by preprocessor_config.json. */
 #include "base/error.h"
 #include "models/model.h"
 #include <stdlib.h>
 #include <string.h>
 #include <tern/models/audio.h>
 
-/* ---- rates --------------------------------------------------------------------------------- */
+/* ---- resampling ---------------------------------------------------------------------------- */
 
 static int64_t common(int64_t a, int64_t b)
 {
     return b ? common(b, a % b) : a;
 }
 
-/* Filters (to, 1, 2 width + from): of each of `to` places between `from` samples, sin(pi t) / (pi
- * t) under cos^2(pi t / 12). */
+/* Returns filters (to, 1, 2 width + from) for the `to` output samples per `from` input samples:
+ * sin(pi t) / (pi t) with the window cos^2(pi t / 12). */
 static tern_tensor *filters(int64_t from, int64_t to, int64_t width, const char *device)
 {
     double lower = 0.99 * (double)(from < to ? from : to);
@@ -100,17 +100,18 @@ static tern_status read_extractor(tern_module *model, const char *function, extr
                : tern_fail(TERN_ERR_UNSUPPORTED, "%s: dither is not 0", function);
 }
 
-/* Slaney's scale: 3 / 200 a hertz up to 1000, then 27 for each factor of 6.4. */
+/* Slaney's mel scale: 3 / 200 mel per hertz up to 1000 Hz, then 27 mel for each factor of 6.4. */
 static double hertz(double mel)
 {
     return mel < 15 ? mel * 200 / 3 : 1000 * exp(log(6.4) / 27 * (mel - 15));
 }
 
-/* Triangles (mels, bins) between places that are equally far apart in mel, of one area each. */
+/* Returns triangular filters (mels, bins) between points evenly spaced in mel, all of the same
+ * area. */
 static tern_tensor *bank(const extractor *e, const char *device)
 {
     int64_t bins = e->fft / 2 + 1;
-    double top = 15 + log(8.0) * 27 / log(6.4); /* of 8000 Hz */
+    double top = 15 + log(8.0) * 27 / log(6.4); /* mel of 8000 Hz */
     float *x = malloc((size_t)(e->mels * bins) * sizeof *x);
     if (!x)
         return tern_fail_null(TERN_ERR_MEMORY, "tern_models_audio_features: no memory");
@@ -129,7 +130,8 @@ static tern_tensor *bank(const extractor *e, const char *device)
     return filters;
 }
 
-/* (N, mels, frames): log10 of power, at most 8 below the loudest, brought to about -1 .. 1. */
+/* Returns (N, mels, frames): log10 of power, clamped to at most 8 below the maximum, scaled to
+ * about -1 .. 1. */
 static tern_tensor *spectra(const extractor *e, tern_tensor *x)
 {
     const char *device = tern_device(x);

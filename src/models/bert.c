@@ -1,4 +1,4 @@
-/* bert.c -- BERT and RoBERTa: sentence embeddings (MiniLM is BERT's) and classes of texts. */
+/* bert.c -- BERT and RoBERTa: sentence embeddings (MiniLM is a BERT) and text classification. */
 #include "models/model.h"
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static tern_status build(models_model *m)
                          : TERN_OK;
 }
 
-/* RoBERTa counts places from behind pad, and does not count padding, whose place is pad. */
+/* RoBERTa's positions start at pad + 1 and do not count padding, whose position is pad. */
 static tern_tensor *positions(const models_model *m, const tern_model_inputs *in, tern_tensor *x)
 {
     if (!is_roberta(m) || in->position_ids)
@@ -129,7 +129,7 @@ static tern_status configure(models_model *m)
     return TERN_OK;
 }
 
-/* Heads of pretraining, poolers, and a buffer of old versions. */
+/* Pretraining heads, poolers, and a buffer of old versions. */
 static const char *const left_out[] = {"cls.*", "lm_head.*", "*pooler.*",
                                        "*embeddings.position_ids", NULL};
 

@@ -1,5 +1,5 @@
-/* clip.c -- CLIP (Radford et al. 2021): an encoder of images and one of texts, whose results lie in
- * one space. */
+/* clip.c -- CLIP (Radford et al. 2021): an image encoder and a text encoder with a common embedding
+ * space. */
 #include "models/model.h"
 #include <string.h>
 
@@ -70,8 +70,8 @@ static tern_status build(models_model *m)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The place of the end of each text, (N): the first one, or in old files that say 2 the largest
- * id. */
+/* Returns the position of the end token of each text, (N): of the first end token, or, for old
+ * files whose end token is 2, of the largest id. */
 static tern_tensor *ends_of(const models_model *m, tern_tensor *ids)
 {
     tern_tensor *at =
@@ -80,7 +80,7 @@ static tern_tensor *ends_of(const models_model *m, tern_tensor *ids)
     return at ? tern_argmax_dim(at, 1, false) : NULL;
 }
 
-/* Of length 1, in the space of both. */
+/* Projects x to the common space and normalizes it to length 1. */
 static tern_tensor *project(models_model *m, const char *path, tern_tensor *x)
 {
     x = models_run(m->module, path, x);
@@ -137,7 +137,8 @@ static tern_tensor *images(models_model *m, tern_tensor *image, tern_tensor **hi
     return project(m, "visual_projection", x);
 }
 
-/* The mean of both cross entropies: of the text of each image, and of the image of each text. */
+/* Returns the mean of both cross entropies: over the texts of each image, and over the images of
+ * each text. */
 static tern_tensor *contrast(tern_tensor *logits, tern_tensor *labels)
 {
     tern_tensor *loss[] = {tern_cross_entropy(logits, labels, NULL),
@@ -196,7 +197,7 @@ static tern_status configure(models_model *m)
 {
     const char *const parts[] = {"text_config", "vision_config"};
     models_config *configs[] = {&m->c, &m->image};
-    int64_t width = m->c.labels; /* of the space */
+    int64_t width = m->c.labels; /* of the common space */
     for (int i = 0; i < 2; i++) {
         TRY(models_read_part(m, parts[i], i ? image_fields : text_fields, configs[i]));
         configs[i]->bias = configs[i]->out_bias = configs[i]->mlp_bias = true;

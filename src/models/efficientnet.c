@@ -1,19 +1,19 @@
 /* efficientnet.c -- MobileNet v2 and v3 (Sandler et al. 2018, Howard et al. 2019) and EfficientNet
- * (Tan, Le 2019) by timm's names, and files by torchvision's: stages of blocks that widen, look at
- * each channel by itself, and narrow again. */
+ * (Tan, Le 2019) with timm's names, and files with torchvision's: stages of blocks of an expanding,
+ * a depthwise and a projecting convolution. */
 #include "models/model.h"
 #include "base/os.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How a family's layers are put together. */
+/* The structure of a family of models. */
 typedef struct family {
     int64_t stem, features;
     models_activation activation;
-    models_activation reduce, gate; /* of squeeze and excitation */
-    bool head_last;                 /* the head's convolution comes behind the mean, with a bias */
-    const char *stages;             /* timm's words: stages between bars */
+    models_activation reduce, gate; /* activations of squeeze and excitation */
+    bool head_last;                 /* the head's convolution follows the mean and has a bias */
+    const char *stages;             /* timm's notation; stages are separated by bars */
 } family;
 
 static const family v2 = {
@@ -62,7 +62,7 @@ static const struct {
     const family *of;
     double wide, deep;
 } rows[] = {
-    {"mobilenet_v2", &v2, 1, 1}, /* torchvision's; the names of its EfficientNets are timm's */
+    {"mobilenet_v2", &v2, 1, 1}, /* torchvision's name; its EfficientNets have timm's names */
     {"mobilenet_v3_large", &v3_large, 1, 1},
     {"mobilenet_v3_small", &v3_small, 1, 1},
     {"mobilenetv2_100", &v2, 1, 1},
@@ -96,7 +96,7 @@ static const family *family_of(const models_model *m)
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* The multiple of 8 that is nearest, and not a tenth less. */
+/* Returns the nearest multiple of 8 that is at least 0.9 x. */
 static int64_t by_eights(double x)
 {
     int64_t n = (int64_t)(x + 4) / 8 * 8;
@@ -104,7 +104,7 @@ static int64_t by_eights(double x)
     return (double)n < 0.9 * x ? n + 8 : n;
 }
 
-/* One word of a stage: "ir_r2_k3_s2_e6_c24_se0.25_nre". */
+/* One block definition of a stage, for example "ir_r2_k3_s2_e6_c24_se0.25_nre". */
 typedef struct word {
     char kind; /* i: inverted residual, d: depthwise separable, c: convolution */
     int repeats, kernel, stride;
@@ -143,8 +143,8 @@ static word parse(const char *text)
     return w;
 }
 
-/* The words of a stage, repeated as often as the depth has it: in all repeats * deep, rounded up,
- * the last ones first. */
+/* Parses the words of a stage and scales their repeats to ceil(all repeats * deep) in total,
+ * starting with the last word. */
 static int parse_stage(const char *text, double deep, word *list)
 {
     int n = 0, sum = 0;
@@ -210,7 +210,7 @@ static tern_status call_block(tern_module *self, tern_tensor *const *in, int n, 
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-/* torchvision's MobileNet v3 and its EfficientNets from b5 on have another one. */
+/* The eps of batch norms; torchvision's MobileNet v3 and EfficientNets from b5 on have 1e-3. */
 static double eps_of(const models_model *m)
 {
     const char *name = m->kind->name;
@@ -244,7 +244,8 @@ static tern_status fill_block(tern_module *m, const family *f, const word *w, in
         TRY(add_conv(m, "conv_pw", "bn1", in, middle, 1, 1, 1, eps));
     TRY(add_conv(m, "conv_dw", inverted ? "bn2" : "bn1", middle, middle, w->kernel, stride, middle,
                  eps));
-    if (w->squeeze > 0) { /* a part of what came in, of MobileNet v3 of what that was widened to */
+    if (w->squeeze > 0) { /* a fraction of the block's input channels, in MobileNet v3 of the
+                             expanded channels */
         double squeezed =
             (double)middle * (w->squeeze / (inverted && !f->head_last ? w->expand : 1));
         int64_t n = f->head_last ? by_eights(squeezed) : (int64_t)rint(squeezed);
@@ -362,8 +363,8 @@ static tern_status configure(models_model *m)
     c->wide = c->wide > 0 ? c->wide : rows[i].wide;
     c->deep = c->deep > 0 ? c->deep : rows[i].deep;
     int64_t features = rows[i].of->features;
-    /* The last layer of MobileNet v2 does not become narrower, that of v3 stays, timm's
-     * num_features of v3 is of the layer before. */
+    /* The last layer of MobileNet v2 is not scaled below its size, that of v3 is not scaled, and
+     * timm's num_features of v3 refers to the layer before. */
     bool own = !rows[i].of->head_last || json_object_get(m->json, "channel_multiplier");
     if (!c->hidden || !own) {
         int64_t scaled = by_eights((double)features * c->wide);
@@ -376,7 +377,7 @@ static tern_status configure(models_model *m)
 
 /* ---- torchvision's names --------------------------------------------------------------------- */
 
-/* Blocks of the stages before one. */
+/* Returns the number of blocks in the stages before `stage`. */
 static int blocks_before(const models_model *m, int stage)
 {
     tern_module *stages = tern_nn_child(m->module, "blocks");
@@ -386,8 +387,8 @@ static int blocks_before(const models_model *m, int stage)
     return n;
 }
 
-/* Where a layer stands in its block: what widens, what looks at each channel, what squeezes, what
- * narrows. */
+/* Returns torchvision's index of a layer in its block: expansion, depthwise, squeeze and
+ * excitation, projection. */
 static int place_in(const block *b, const char *layer)
 {
     bool inverted = b->kind == 'i';

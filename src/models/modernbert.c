@@ -1,5 +1,5 @@
-/* modernbert.c -- ModernBERT (Warner et al. 2024): an encoder with rotary positions, two thirds of
- * whose layers look at their neighbourhood. */
+/* modernbert.c -- ModernBERT (Warner et al. 2024): an encoder with rotary positions, in which two
+ * of three layers have a sliding window. */
 #include "models/model.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* quantize_files.c -- quantized layers in bitsandbytes' files. */
+/* quantize_files.c -- quantized layers in the format of bitsandbytes' files. */
 #include "models/gguf/layer.h"
 #include "models/quantize.h"
 #include <stdio.h>
@@ -15,7 +15,7 @@ static tern_tensor *part(const tern_state_dict *dict, const char *name, const ch
     return tern_state_dict_get(dict, key);
 }
 
-/* n numbers of a tensor as float32, to be freed; NULL after an error. */
+/* Returns the n numbers of a tensor as float32, to be freed; NULL after an error. */
 static float *floats(const char *name, const char *suffix, tern_tensor *x, int64_t n)
 {
     tern_tensor *host = x ? tern_contiguous(tern_to(tern_to_dtype(x, TERN_F32), "cpu")) : NULL;
@@ -32,7 +32,7 @@ static float *floats(const char *name, const char *suffix, tern_tensor *x, int64
     return list;
 }
 
-/* The JSON text that lies in a tensor of bytes. */
+/* Returns the JSON text stored in a tensor of bytes, parsed; NULL after an error. */
 static json_t *state_of(const char *name, tern_tensor *bytes)
 {
     json_t *json = NULL;
@@ -48,7 +48,8 @@ static json_t *state_of(const char *name, tern_tensor *bytes)
                                           reading, name);
 }
 
-/* Scales that are in 8 bits themselves: map[code] nested_absmax[i / size] + offset. */
+/* Returns the scales, decoded if they have 8 bits themselves: map[code] nested_absmax[i / size] +
+ * offset. */
 static float *scales_of(const tern_state_dict *dict, const char *name, const json_t *state,
                         int64_t blocks)
 {

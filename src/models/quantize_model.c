@@ -1,5 +1,5 @@
-/* quantize_model.c -- the linear layers of a whole model in 8 or 4 bits, with its head or
- * without. */
+/* quantize_model.c -- quantizes the linear layers of a model to 8 or 4 bits, with or without its
+ * head. */
 #include "base/error.h"
 #include "models/gguf/layer.h"
 #include "models/option.h"
@@ -54,7 +54,7 @@ typedef struct layer {
 typedef struct plan {
     layer *layers;
     int n, capacity;
-    const char *head; /* its path; or NULL */
+    const char *head; /* path of the head; or NULL */
     tern_quantization type, of_head;
     bool has_head;
 } plan;
@@ -92,7 +92,7 @@ static tern_status collect(const char *path, tern_module *m, void *user)
     return add(p, path, type);
 }
 
-/* What there is to do; an error before anything is done. */
+/* Collects the layers to quantize, and fails before any change. */
 static tern_status look(plan *p, tern_module *model)
 {
     const models_model *m = models_is(model) ? tern_nn_data(model) : NULL;

@@ -1,13 +1,14 @@
-/* resnet.c -- ResNets (He et al. 2015) by the names of torchvision and timm. */
+/* resnet.c -- ResNets (He et al. 2015) with the names of torchvision and timm. */
 #include "models/model.h"
 #include <string.h>
 
-/* Blocks in each of four stages. */
+/* The number of blocks in each of the four stages. */
 typedef struct depth {
     const char *name;
     int blocks[4];
     bool bottleneck;
-    int64_t groups, share; /* of a bottleneck's middle: groups, and channels for 64 of a group */
+    int64_t groups, share; /* groups of a bottleneck's 3x3 convolution, and its channels per
+                              group at width 64 */
 } depth;
 
 static const depth depths[] = {
@@ -43,7 +44,8 @@ static tern_tensor *conv_bn(tern_module *self, tern_tensor *x, int i, bool relu)
 static tern_status call_block(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                               int k)
 {
-    const int *shape = tern_nn_data(self); /* convolutions, and whether x is brought to size */
+    const int *shape = tern_nn_data(self); /* number of convolutions, and whether x is
+                                              downsampled */
     if (n != 1 || k != 1)
         return tern_fail(TERN_ERR_ARGUMENT, "tern_nn_call: a block takes one tensor");
     tern_tensor *x = in[0], *y = x;
@@ -148,7 +150,7 @@ static const models_field fields[] = {SIZE("num_classes", labels, 1000), SIZE("w
                                       SIZE("in_chans", channels, 3), ONLY("global_pool", "\"avg\""),
                                       FIELDS_END};
 
-/* Of model_args those of this table alone. */
+/* Refuses a non-empty model_args. */
 static tern_status configure(models_model *m)
 {
     const json_t *args = json_object_get(m->json, "model_args");

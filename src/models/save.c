@@ -1,4 +1,4 @@
-/* save.c -- a model's directory, written as transformers and timm read it. */
+/* save.c -- writes a model's directory in the format that transformers and timm read. */
 #include "models/gguf/gguf.h"
 #include "base/os.h"
 #include "models/gguf/write.h"
@@ -13,7 +13,7 @@ static const char function[] = "tern_models_save_pretrained";
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* Written beside and then renamed: there is never half a file. */
+/* Writes a temporary file and renames it, so that the file is never incomplete. */
 static tern_status write_json(const json_t *json, const char *directory, const char *file)
 {
     char path[4096], part[4096];
@@ -39,7 +39,7 @@ static tern_status make_directory(const char *directory)
 
 /* ---- weights ----------------------------------------------------------------------------- */
 
-/* Of a tied tensor the first name stays, as transformers has it. */
+/* Keeps the first name of a tied tensor, as transformers does. */
 typedef struct first_names {
     tern_state_dict *dict;
     tern_tensor **seen;
@@ -63,7 +63,7 @@ static tern_status keep_first(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* *dict with the names of files, where an architecture has others. */
+/* Replaces *dict by one with the file's names, if the architecture has other names there. */
 static tern_status rename_all(const models_model *m, tern_state_dict **dict)
 {
     char name[512];
@@ -76,7 +76,7 @@ static tern_status rename_all(const models_model *m, tern_state_dict **dict)
         tern_tensor *x = tern_state_dict_at(*dict, i);
         bool other = !quantize_has(m, path) && m->kind->file_name(m, path, name, sizeof name);
         if (other && strncmp(name, "classifier.0.weight", 19) == 0)
-            x = tern_flatten(x, 1, -1); /* a linear layer's there */
+            x = tern_flatten(x, 1, -1); /* the file has a linear layer's shape */
         status = x ? tern_state_dict_set(renamed, other ? name : path, x) : tern_last_status();
     }
     tern_state_dict_free(*dict);
@@ -84,7 +84,7 @@ static tern_status rename_all(const models_model *m, tern_state_dict **dict)
     return status;
 }
 
-/* What is blocks in a GGUF, as numbers. */
+/* Decodes the layers of GGUF blocks. */
 typedef struct numbers_of_blocks {
     const models_model *m;
     tern_state_dict *dict;
@@ -144,8 +144,8 @@ static tern_status find_dtype(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* The fields that may have changed since it was read: the architecture, the type, the classes,
- * whether layers are quantized. */
+/* Updates the fields that may have changed since the file was read: architecture, dtype, classes,
+ * quantization. */
 static tern_status renew(models_model *m, json_t *json, bool quantized)
 {
     tern_dtype dtype = TERN_DTYPE_DEFAULT;
@@ -180,8 +180,8 @@ static tern_status renew(models_model *m, json_t *json, bool quantized)
     return TERN_OK;
 }
 
-/* Layers whose weights would have other names than those of the architecture; whether there are
- * quantized ones. */
+/* Fails for adapters, whose weights have other names than the architecture's; *quantized: the model
+ * has quantized layers. */
 static tern_status look(const char *path, tern_module *m, void *quantized)
 {
     *(bool *)quantized = *(bool *)quantized || (quantize_is(m) && !gguf_is_linear(m));

@@ -1,5 +1,5 @@
-/* t5.c -- T5 (Raffel et al. 2019), 1.0 and 1.1: encoder and decoder whose scores know how far apart
- * two places are, by a number for each range of distances and head. */
+/* t5.c -- T5 (Raffel et al. 2019), 1.0 and 1.1: encoder and decoder with relative position biases,
+ * a learned number for each bucket of distances and each head. */
 #include "models/cache.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
     .gate = LAYER ".DenseReluDense.wi_0", .up = LAYER ".DenseReluDense.wi_1",                      \
     .down = LAYER ".DenseReluDense.wo", .norm2 = LAYER ".layer_norm"
 
-/* Of encoder and decoder, without a gate and with one. */
+/* [encoder, decoder][without gate, with gate] */
 static const models_layer_names names[2][2] = {
     {{SELF_NAMES, MLP_NAMES("layer.1")}, {SELF_NAMES, GATED_NAMES("layer.1")}},
     {{SELF_NAMES, CROSS_NAMES, MLP_NAMES("layer.2")},
@@ -28,7 +28,7 @@ static const models_layer_names names[2][2] = {
 
 static const char *const sides[] = {"encoder", "decoder"};
 
-/* "encoder.block" and the like; in turns of four texts. */
+/* Writes "encoder" or "decoder" and rest to path, and returns path. */
 static const char *at(int decoder, const char *rest, char *path)
 {
     strcpy(path, sides[decoder]);
@@ -56,10 +56,11 @@ static tern_status build(models_model *m)
     return c->tied ? models_tie(m, "shared") : TERN_OK;
 }
 
-/* ---- distances ------------------------------------------------------------------------------- */
+/* ---- relative positions
+ * ------------------------------------------------------------------------ */
 
-/* The number of a distance's range: small ones have one each, others share one by their
- * logarithm. */
+/* Returns the bucket of a distance: small distances have a bucket each, larger ones share buckets
+ * on a logarithmic scale. */
 static int64_t bucket_of(const models_config *c, int64_t distance, bool both_ways)
 {
     int64_t n = both_ways ? c->buckets / 2 : c->buckets, first = both_ways && distance > 0 ? n : 0;
@@ -71,8 +72,8 @@ static int64_t bucket_of(const models_config *c, int64_t distance, bool both_way
     return first + (k < n - 1 ? k : n - 1);
 }
 
-/* (1, heads, T, S): what is added to the scores; the last query is at the last key's place, in a
- * decoder. */
+/* Returns (1, heads, T, S), the bias added to the scores; in a decoder the last query is at the
+ * position of the last key. */
 static tern_tensor *distances(models_model *m, int decoder, int64_t queries, int64_t keys,
                               tern_tensor *like)
 {
@@ -92,7 +93,7 @@ static tern_tensor *distances(models_model *m, int decoder, int64_t queries, int
     return x ? tern_unsqueeze(tern_permute(x, TERN_DIMS(2, 0, 1)), 0) : NULL;
 }
 
-/* The distances, and -infinity where mask says that a query does not look. */
+/* Returns the biases, with -infinity where mask forbids attention. */
 static tern_tensor *scores_mask(tern_tensor *distances, tern_tensor *mask)
 {
     return !distances || !mask
@@ -179,7 +180,7 @@ static const models_field fields[] = {SIZE("vocab_size", vocab, 32128),
                                       LIST("classifier_dropout"),
                                       FIELDS_END};
 
-/* T5 1.1 says that its head is one of its own by tie_word_embeddings, and is not scaled. */
+/* In T5 1.1, tie_word_embeddings is false: the head has its own weight and is not scaled. */
 static tern_status configure(models_model *m)
 {
     models_config *c = &m->c;

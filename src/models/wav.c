@@ -1,4 +1,4 @@
-/* wav.c -- WAV files: chunks of which "fmt " says how samples lie in "data". */
+/* wav.c -- WAV files: the chunk "fmt " has the format of the samples in the chunk "data". */
 #include "base/os.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ enum { PCM = 1, REAL = 3, EXTENSIBLE = 0xfffe };
 
 typedef struct wav {
     int coding, channels, bits;
-    int64_t rate, bytes; /* of the samples */
+    int64_t rate, bytes; /* number of bytes of the samples */
 } wav;
 
 static uint32_t number(const uint8_t *at, int bytes)
@@ -26,7 +26,7 @@ static bool skip(FILE *file, uint32_t bytes)
     return fseek(file, (long)bytes, SEEK_CUR) == 0;
 }
 
-/* Chunks up to the samples, where the file stands then. */
+/* Reads the chunks up to the samples and leaves the file position there. */
 static bool read_header(FILE *file, wav *w)
 {
     uint8_t head[12], format[40];
@@ -69,7 +69,7 @@ static float sample(const wav *w, const uint8_t *at)
         memcpy(&real, at, sizeof real);
         return (float)real;
     }
-    if (w->bits == 8) /* without a sign */
+    if (w->bits == 8) /* unsigned */
         return (float)(at[0] - 128) / 128;
     int bytes = w->bits / 8;
     int32_t x = (int32_t)(number(at, bytes) << (32 - w->bits));
@@ -84,7 +84,8 @@ static bool is_known(const wav *w)
     return known && w->channels > 0 && w->rate > 0;
 }
 
-/* Frame after frame in the file, channel after channel in *x, to be freed; -1: cut off. */
+/* Reads interleaved samples into *x (channels, frames), to be freed; returns -1 if the file is
+ * truncated. */
 static int64_t read_samples(FILE *file, const wav *w, float **x)
 {
     int64_t each = w->bits / 8 * w->channels, frames = w->bytes / each, n = 0;

@@ -1,5 +1,5 @@
-/* whisper.c -- Whisper (Radford et al. 2022): an encoder of audio features, and a decoder of text
- * that attends to it. */
+/* whisper.c -- Whisper (Radford et al. 2022): an encoder of audio features, and a text decoder that
+ * attends to the encoder's output. */
 #include "models/cache.h"
 #include <stdlib.h>
 
@@ -20,7 +20,8 @@ static const models_layer_names decoder_names = {WHISPER_NAMES,
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
-/* (places, width): sines, then cosines, of waves from 2 pi to 20000 pi; they are not trained. */
+/* Returns (places, width): sines, then cosines, of wavelengths from 2 pi to 20000 pi; not
+ * trained. */
 static tern_tensor *sinusoids(int64_t places, int64_t width)
 {
     int64_t half = width / 2;
@@ -82,7 +83,7 @@ static tern_status build(models_model *m)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* (N, mels, frames) -> (N, frames / 2, width) */
+/* Returns the encoder's output: (N, mels, frames) -> (N, frames / 2, width). */
 static tern_tensor *encode(models_model *m, const tern_model_inputs *in)
 {
     const models_config *c = &m->c;

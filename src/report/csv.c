@@ -1,12 +1,12 @@
-/* csv.c -- a row for each step, behind those of the training that goes on. A new name is a new
- * column, for which the file is written again. */
+/* csv.c -- metrics.csv: a row for each step, after the rows of the run that is resumed. A new name
+ * is a new column, for which the whole file is rewritten. */
 #include "report/report.h"
 #include "base/os.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The first step that is not in the file yet, over all names; false where there is none before
- * `limit`. */
+/* Finds the first step before `limit` that is not in the file yet, over all series; returns false
+ * if there is none. */
 static bool next_step(const tern_report *r, int64_t limit, int64_t *step, double *time)
 {
     bool found = false;
@@ -22,7 +22,7 @@ static bool next_step(const tern_report *r, int64_t limit, int64_t *step, double
     return found;
 }
 
-/* Of several values of a step the last counts. */
+/* Writes a row; if a step has several values of a name, the last is written. */
 static void put_row(tern_report *r, int64_t step, double time)
 {
     const tern_os_locale before = tern_os_locale_enter();
@@ -40,7 +40,8 @@ static void put_row(tern_report *r, int64_t step, double time)
     tern_os_locale_leave(before);
 }
 
-/* The file from its first line on, in place of the one that is there once this is whole. */
+/* Rewrites the whole file to path, a temporary file that replaces metrics.csv when it is
+ * complete. */
 static tern_status write_again(tern_report *r, int64_t limit, const char *path)
 {
     int64_t step = 0;

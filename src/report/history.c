@@ -1,5 +1,5 @@
-/* history.c -- what metrics.csv has of the training before it went on: its rows are points of the
- * report until the first step is known, those from there on are then done again. */
+/* history.c -- reads the rows of metrics.csv when a run is resumed: the rows are points of the
+ * report until the first step is known, and the points from that step on are then dropped. */
 #include "report/report.h"
 #include "base/os.h"
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static tern_status not_ours(const tern_report *r, int line)
                      function, line, r->csv_path);
 }
 
-/* The next cell of a line, which it ends with a zero; NULL after the last. */
+/* Returns the next cell of a line, ending it with a zero; NULL after the last cell. */
 static char *take_cell(char **line)
 {
     char *cell = *line;
@@ -27,7 +27,7 @@ static char *take_cell(char **line)
     return cell;
 }
 
-/* step,time, and a name for each column. */
+/* Reads the first line: step,time, and a name for each column. */
 static tern_status read_names(tern_report *r, char *line)
 {
     const char *first = take_cell(&line), *second = take_cell(&line);
@@ -64,7 +64,7 @@ static tern_status read_row(tern_report *r, char *line, int number)
     return TERN_OK;
 }
 
-/* A line without an end is one that a killed program had begun. */
+/* A last line without a newline, which a killed program left, is ignored. */
 tern_status tern_report_read_rows(tern_report *r)
 {
     FILE *file = tern_os_fopen(r->csv_path, "rb");
@@ -90,7 +90,7 @@ tern_status tern_report_read_rows(tern_report *r)
     return status;
 }
 
-/* Of a training that began anew no name is left. */
+/* Removes the series without points, so that a run that started anew keeps no old names. */
 static void forget_empty(tern_report *r)
 {
     int kept = 0;

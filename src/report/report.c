@@ -74,7 +74,8 @@ static tern_status open_files(tern_report *r)
         if (status != TERN_OK)
             return status;
         if (!(r->csv =
-                  tern_os_fopen(r->csv_path, "ab"))) /* nothing of it goes before there is a step */
+                  tern_os_fopen(r->csv_path, "ab"))) /* nothing is written before the first step
+                                                        is known */
             return tern_report_io("tern_report_new", r->csv_path);
     }
     return o->tensorboard ? tern_report_open_events(r) : TERN_OK;
@@ -154,7 +155,7 @@ double tern_report_rate(const tern_report *r)
     return r && r->items > 0 && passed > 0 ? (double)r->items / passed : 0;
 }
 
-/* "1:02:03", "2:03". */
+/* Formats seconds as "1:02:03" or "2:03". */
 static const char *clock_text(double seconds, char text[32])
 {
     long long s = (long long)(seconds + 0.5);
@@ -185,8 +186,8 @@ static void put_progress(const tern_report *r, FILE *out)
                     r->series[i].points[r->series[i].n - 1].value);
 }
 
-/* A line that wraps would not be written over by the next one: it is cut to the window as it is
- * now. */
+/* Prints the progress line, truncated to the current width of the terminal: a line that wraps could
+ * not be overwritten by the next. */
 static void show(tern_report *r)
 {
     tern_os_text text;
@@ -254,7 +255,7 @@ const char *tern_report_path(const tern_report *r, const char *kind)
                                                         : NULL;
 }
 
-/* A file that is full says so at the latest when it is closed. */
+/* Closes a file; a full disk may be reported only now. */
 static tern_status end_file(FILE **file, const char *path)
 {
     bool good = !*file || (!ferror(*file) & (fclose(*file) == 0));

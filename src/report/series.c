@@ -1,4 +1,4 @@
-/* series.c -- the values of a name. */
+/* series.c -- the values of one name. */
 #include "report/report.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* svg.c -- a curve: values over steps, with axes that have round numbers on them. */
+/* svg.c -- a curve of values over steps, with axes labelled by round numbers. */
 #include "report/report.h"
 #include "base/os.h"
 #include <math.h>
@@ -16,10 +16,10 @@ enum {
 };
 
 typedef struct axis {
-    double low, high, step; /* of the ticks */
+    double low, high, step; /* step: distance of the ticks */
 } axis;
 
-/* Round numbers around what is shown: 1, 2 or 5 times a power of ten apart, about five of them. */
+/* Returns an axis with about five ticks at round numbers: 1, 2 or 5 times a power of ten apart. */
 static axis axis_of(double low, double high)
 {
     if (!(high > low)) {
@@ -71,7 +71,8 @@ static void put_axes(FILE *file, const axis *x, const axis *y)
     put_text(file, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 6, "middle", "step");
 }
 
-/* Of many points, means of neighbours. Values that are not finite are left out. */
+/* Draws the curve; neighbouring points are averaged if there are many, and non-finite values are
+ * left out. */
 static void put_curve(FILE *file, const tern_report_series *s, const axis *x, const axis *y)
 {
     int64_t each = (s->n + MOST_POINTS - 1) / MOST_POINTS;
@@ -117,7 +118,7 @@ tern_status tern_report_write_svg(const tern_report *r, const tern_report_series
         high = fmax(high, s->reference);
     }
     if (low > high)
-        low = high = 0; /* no number is finite */
+        low = high = 0; /* no value is finite */
     axis x = axis_of((double)s->points[0].step, (double)s->points[s->n - 1].step);
     axis y = axis_of(low, high);
     char *path = NULL;

@@ -44,7 +44,7 @@ static size_t put_varint(unsigned char *to, uint64_t value)
     return n;
 }
 
-/* A field of bytes: its tag, its length, the bytes. */
+/* Writes a field of bytes: its tag, its length, the bytes. */
 static size_t put_bytes(unsigned char *to, unsigned char tag, const void *bytes, size_t n)
 {
     *to = tag;
@@ -65,7 +65,7 @@ static tern_status put_record(tern_report *r, const unsigned char *data, size_t 
     return good ? TERN_OK : tern_report_io("tern_report_value", r->events_path);
 }
 
-/* The time of an event, and its step where that is not 0. */
+/* Writes the time of an event, and its step unless that is 0. */
 static size_t put_when(unsigned char *to, int64_t step)
 {
     union {

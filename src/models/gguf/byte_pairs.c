@@ -1,4 +1,5 @@
-/* byte_pairs.c -- tokenizers that GGUFs call gpt2: BPE on bytes, whose patterns have names. */
+/* byte_pairs.c -- tokenizers of the GGUF model "gpt2": byte-level BPE, whose patterns have
+ * names. */
 #include "models/gguf/vocabulary.h"
 #include <stdio.h>
 #include <string.h>
@@ -22,13 +23,13 @@ static const char qwen35_pattern[] =
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| "
     "?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
-/* What tokenizer.ggml.pre stands for. */
+/* The meaning of a value of tokenizer.ggml.pre. */
 typedef struct family {
-    const char *names; /* separated by blanks */
+    const char *names; /* separated by spaces */
     const char *pattern;
-    bool digits; /* each number is cut out first */
-    bool whole;  /* a word that is a token is taken as it is */
-    bool bos;    /* where no key says whether the first token is added */
+    bool digits; /* numbers are split off first */
+    bool whole;  /* a word that is a token is not merged from parts */
+    bool bos;    /* the value of add_bos_token if the key is absent */
     bool nfc;
 } family;
 

@@ -1,5 +1,6 @@
-/* decode.c -- blocks of a GGUF as float32: on the cpu by libtern's functions, on several threads,
- * elsewhere by a kernel, element by element. Both give the same bits (io/block.c says why). */
+/* decode.c -- decodes the blocks of a GGUF file to float32: on the cpu by libtern's functions, with
+ * several threads, on other devices by a kernel, one element per step. Both give the same bits
+ * (io/block.c explains why). */
 #include "models/device_kernels.h"
 #include "base/lock.h"
 #include "models/gguf/fast.h"
@@ -85,7 +86,7 @@ float of_256(__global const uchar *b, int i, int type)
     return of_45(b, i, type);
 }
 
-/* n elements of the blocks from byte `from` on. */
+/* Decodes n elements of the blocks from byte `from` on. */
 __kernel void gguf_unpack(__global float *w, __global const uchar *blocks, long from, long n,
                           int type, int elements, int bytes)
 {

@@ -1,5 +1,5 @@
-/* encode.c -- floats as blocks, by the rules of ggml's reference: a row's blocks one after the
- * other. */
+/* encode.c -- encodes floats as blocks by the rules of ggml's reference; the blocks of a row follow
+ * each other. */
 #include "models/gguf/encode.h"
 #include "models/gguf/write.h"
 #include "base/os.h"
@@ -35,7 +35,7 @@ void gguf_put_half(unsigned char *to, float x)
 
 enum { EACH = 32 };
 
-/* ---- around zero: d q ---------------------------------------------------------------------- */
+/* ---- levels symmetric around zero: d q ------------------------------------------------------- */
 
 static void q8_0(const float *x, unsigned char *to)
 {
@@ -48,7 +48,8 @@ static void q8_0(const float *x, unsigned char *to)
         to[2 + i] = (unsigned char)(signed char)roundf(x[i] * inverse);
 }
 
-/* The element of the largest size, the first of several, becomes -half; levels 0 .. 2 half - 1. */
+/* The element of largest magnitude (the first of several) gets level -half; stored levels are 0 ..
+ * 2 half - 1. */
 static float signed_levels(const float *x, float half, int levels[EACH])
 {
     float most = 0;
@@ -64,7 +65,7 @@ static float signed_levels(const float *x, float half, int levels[EACH])
     return d;
 }
 
-/* From the least to the largest; the least is *least. */
+/* Levels are evenly spaced from the minimum, *least, to the maximum. */
 static float range_levels(const float *x, int top, int levels[EACH], float *least)
 {
     float most = x[0];
@@ -81,7 +82,8 @@ static float range_levels(const float *x, int top, int levels[EACH], float *leas
     return d;
 }
 
-/* Low four bits of levels, i and i + 16 in a byte; fifth bits where there is room for them. */
+/* Writes the low four bits of levels i and i + 16 to one byte, and the fifth bits to fifth, unless
+ * NULL. */
 static void put_levels(const int levels[EACH], unsigned char *fifth, unsigned char *low)
 {
     uint32_t high = 0;
@@ -142,14 +144,14 @@ static void bf16(const float *x, unsigned char *to)
     uint32_t bits;
     memcpy(&bits, x, sizeof bits);
     if ((bits & 0x7fffffff) > 0x7f800000)
-        bits |= 0x400000; /* NaN stays NaN */
+        bits |= 0x400000; /* keeps NaN a NaN */
     else
         bits += 0x7fff + (bits >> 16 & 1);
     to[0] = (unsigned char)(bits >> 16);
     to[1] = (unsigned char)(bits >> 24);
 }
 
-/* In the order of general.file_type's numbers. */
+/* Sorted by general.file_type. */
 static const gguf_encoder encoders[] = {
     {"F32", 0, f32, NULL},
     {"F16", 1, f16, NULL},

@@ -1,5 +1,5 @@
-/* fast.c -- decoders of blocks whose loops are over neighbours, which compilers make vectors of.
- * All products are exact, so that these are the numbers of io/block.c, whatever the order. */
+/* fast.c -- decoders whose loops run over neighbouring elements, so that compilers vectorize them.
+ * All products are exact, so the results equal those of io/block.c in any order. */
 #include "models/gguf/fast.h"
 #include "models/wide.h"
 #include <string.h>
@@ -63,7 +63,7 @@ WIDE static void q5_k(bytes b, float *y)
 WIDE static void q6_k(bytes b, float *y)
 {
     const float d = io_half(b + 208);
-    for (int n = 0; n < 4; n++) { /* 16 elements of each of four runs of 32 */
+    for (int n = 0; n < 4; n++) { /* 16 elements of each of four groups of 32 */
         bytes low = b + n / 2 * 64 + n % 2 * 16, high = b + 128 + n / 2 * 32 + n % 2 * 16;
         const signed char *s = (const signed char *)b + 192 + n / 2 * 8 + n % 2;
         const float a[4] = {d * (float)s[0], d * (float)s[2], d * (float)s[4], d * (float)s[6]};
@@ -122,7 +122,7 @@ gguf_decoder gguf_decoder_of(const io_block *block)
     return block->decode;
 }
 
-/* sum += the dot product of n numbers, a multiple of 16. */
+/* Adds the dot product of n numbers, a multiple of 16, to sum. */
 WIDE_INLINE wide_f32 dot_of(wide_f32 sum, const float *a, const float *b, int n)
 {
     wide_f32 other = wide_all(0);

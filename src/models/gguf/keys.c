@@ -1,4 +1,4 @@
-/* keys.c -- the metadata of a GGUF by key: numbers by value, whatever their width. */
+/* keys.c -- reads the metadata of a GGUF file by key, numbers independent of their width. */
 #include "models/gguf/gguf.h"
 #include "base/os.h"
 #include <math.h>
@@ -96,7 +96,7 @@ tern_status gguf_size(const gguf_file *g, const char *key, int64_t least, int64_
     return v.count ? TERN_OK : gguf_bad(g, "`%s` is an array without elements", key);
 }
 
-/* The shortest decimal number that is this float32, which is what was meant: 1e-05. */
+/* Returns the shortest decimal number that rounds to this float32, for example 1e-05. */
 static double shortest(double x)
 {
     char text[32];

@@ -1,13 +1,13 @@
-/* layer.c -- linear layers and embeddings over the blocks of a GGUF: products decode some rows at a
- * time, forward and backward, and an embedding the rows that are asked for. Weights are not
- * trained; gradients of inputs go through them. */
+/* layer.c -- linear layers and embeddings over the blocks of a GGUF file: products decode some rows
+ * at a time, forward and backward; an embedding decodes the requested rows. The weights are not
+ * trained, but gradients of inputs are computed. */
 #include "models/gguf/layer.h"
 #include <stdlib.h>
 #include <string.h>
 
 static const char linear_name[] = "LinearGGUF", embedding_name[] = "EmbeddingGGUF";
 
-enum { TILE = 1 << 20 }; /* elements of a weight that are there as float32 at a time */
+enum { TILE = 1 << 20 }; /* elements of a weight that are decoded to float32 at a time */
 
 static bool is_named(tern_module *m, const char *name)
 {
@@ -40,7 +40,7 @@ int64_t gguf_rows_of_tile(const gguf_layer *l)
     return n < l->rows ? n : l->rows;
 }
 
-/* x W^T, in float32. */
+/* Returns x W^T, in float32. */
 static tern_tensor *multiply(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks)
 {
     tern_shape shape = tern_shape_of(x);
@@ -70,7 +70,7 @@ static tern_tensor *multiply(const gguf_layer *l, tern_tensor *x, tern_tensor *b
     return status == TERN_OK ? tern_to_dtype(y, tern_dtype_of(x)) : NULL;
 }
 
-/* dy W, in float32. */
+/* Returns dy W, in float32. */
 static tern_tensor *multiply_back(const gguf_layer *l, tern_tensor *dy, tern_tensor *blocks)
 {
     const int64_t once = gguf_rows_of_tile(l);
@@ -156,7 +156,7 @@ static tern_status call_embedding(tern_module *self, tern_tensor *const *in, int
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-/* ---- making them --------------------------------------------------------------------------- */
+/* ---- creation ------------------------------------------------------------------------------ */
 
 static tern_module *make(const char *name, tern_module_call call, gguf_layer l, tern_tensor *blocks)
 {

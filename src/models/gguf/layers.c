@@ -1,4 +1,4 @@
-/* layers.c -- the layers of a model whose matrices are blocks in its file: they stay blocks. */
+/* layers.c -- replaces a model's layers by layers over the undecoded blocks of its GGUF file. */
 #include "models/gguf/gguf.h"
 #include "models/gguf/layer.h"
 #include <stdio.h>
@@ -32,8 +32,8 @@ static tern_status collect(const char *path, tern_module *m, void *user)
                             : tern_fail(TERN_ERR_MEMORY, "tern_models_from_pretrained: no memory");
 }
 
-/* The file's matrix of a module, and its type; false where there is none of blocks that are
- * decoded. */
+/* Finds the file's matrix of a module and its type; returns false if there is none, or none in a
+ * block type that can be decoded. */
 static bool find_blocks(const plan *p, const char *path, char name[512], gguf_layer *l)
 {
     char weight[512];
@@ -49,7 +49,7 @@ static bool find_blocks(const plan *p, const char *path, char name[512], gguf_la
     return true;
 }
 
-/* The module's own sizes, which the file's must be. */
+/* Checks that the file's sizes are the module's. */
 static tern_status check_sizes(const plan *p, const char *path, tern_module *m, const gguf_layer *l)
 {
     tern_tensor *w = tern_nn_parameter_at(m, 0);
@@ -70,7 +70,8 @@ static tern_status replace(plan *p, const char *path, const char *name, gguf_lay
     TRY(check_sizes(p, path, old, &l));
     snprintf(weight, sizeof weight, "%s.weight", path);
     tern_tensor *blocks = io_gguf_blocks(p->file, name, device);
-    if (blocks && !gguf_is_transposed(p->m, weight)) /* blocks lie along the inputs as they are */
+    if (blocks && !gguf_is_transposed(p->m, weight)) /* transposed matrices: the blocks already
+                                                        lie along the inputs */
         blocks = gguf_values(p->m, weight, blocks);
     if (!blocks)
         return tern_last_status();
@@ -81,7 +82,7 @@ static tern_status replace(plan *p, const char *path, const char *name, gguf_lay
     return made && tern_nn_set_child(p->m->module, path, made) ? TERN_OK : tern_last_status();
 }
 
-/* A head that is tied has the embedding's blocks: one tensor, two uses. */
+/* Makes a tied head use the embedding's blocks, the same tensor. */
 static tern_status tie(models_model *m)
 {
     tern_module *embedding = m->tied ? tern_nn_child(m->module, m->tied) : NULL;

@@ -1,14 +1,14 @@
-/* loss.c -- cross entropy behind a head of blocks, without logits: they are computed a tile of
- * tokens at a time, once forward for their log-sum-exp and the label's own, and once more backward
- * for the gradient of x. */
+/* loss.c -- cross entropy after a head of blocks without storing all logits: tiles of the head's
+ * rows are computed once in forward, for the log-sum-exp and the label's logit, and again in
+ * backward for the gradient of x. */
 #include "models/gguf/layer.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* in: x (M, columns), blocks, labels (M), -100 for what is left out. */
+/* in: x (M, columns), blocks, labels (M), -100 for ignored tokens. */
 typedef struct tile {
-    tern_tensor *weight, *logits; /* (n, columns), (M, n) */
-    tern_tensor *of_label;        /* (M, n): 1 where a column is the row's label */
+    tern_tensor *weight, *logits; /* shapes (n, columns), (M, n) */
+    tern_tensor *of_label;        /* (M, n): 1 where the column is the row's label */
 } tile;
 
 static tern_status compute_tile(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks,
@@ -29,7 +29,7 @@ static tern_tensor *counted(tern_tensor *labels)
     return tern_to_dtype(tern_ne_scalar(labels, tern_scalar_int(-100)), TERN_F32);
 }
 
-/* The log-sum-exp of each row's logits, and the logit of its label. */
+/* Computes the log-sum-exp of each row's logits, and the logit of its label. */
 static tern_status sum_up(const gguf_layer *l, tern_tensor *const *in, tern_tensor **lse,
                           tern_tensor **own)
 {
@@ -54,7 +54,7 @@ static tern_status sum_up(const gguf_layer *l, tern_tensor *const *in, tern_tens
     return status;
 }
 
-/* A label is a row of the head or -100. */
+/* Fails if a label is neither a row of the head nor -100; checks labels on the cpu only. */
 static tern_status check_labels(const gguf_layer *l, tern_tensor *labels)
 {
     tern_tensor *here = tern_contiguous(tern_to_dtype(labels, TERN_I64));
@@ -70,7 +70,7 @@ static tern_status check_labels(const gguf_layer *l, tern_tensor *labels)
     return TERN_OK;
 }
 
-/* On other devices the loss of such a label is no number, as nothing there reports it. */
+/* Sets the loss of an invalid label to NaN: on other devices labels are not checked on the host. */
 static tern_tensor *known_alone(const gguf_layer *l, tern_tensor *labels, tern_tensor *own)
 {
     tern_tensor *known = tern_logical_and(tern_ge_scalar(labels, tern_scalar_int(0)),
@@ -96,7 +96,8 @@ static tern_status forward(tern_function *f, tern_tensor *const *in, int n, tern
     return out[0] ? tern_function_save(f, all) : tern_last_status();
 }
 
-/* The gradient of a row's logits is softmax less 1 at the label, over how many rows count. */
+/* The gradient of a row's logits is (softmax - one_hot(label)) / (number of rows that are not
+ * ignored). */
 static tern_status backward(tern_function *f, tern_tensor *const *grad_out, int k,
                             tern_tensor **grad_in, int n)
 {

@@ -1,13 +1,13 @@
-/* tensor_names.c -- parameters by their names in GGUF files, and values as Hugging Face's modules
- * have them. */
+/* tensor_names.c -- the names of parameters in GGUF files, and the conversion of values to the
+ * layout of Hugging Face's modules. */
 #include "base/text.h"
 #include "base/os.h"
 #include "models/gguf/gguf.h"
 #include <stdio.h>
 #include <string.h>
 
-/* A module of ours and what files call it; both without .weight and .bias, inside of a layer
- * without its number. */
+/* A module's name in the model and in files, without .weight or .bias; inside of a layer without
+ * the layer's prefix and number. */
 typedef struct row {
     const char *ours, *file;
 } row;
@@ -42,8 +42,7 @@ static const row decoder[] = {
     {"mlp.down_proj", "ffn_down"},
     {NULL, NULL},
 };
-/* Gemma 2 and 3 have a norm behind attention, which is another one than that in front of the
- * mlp. */
+/* Gemma 2 and 3 have a norm after attention that is not the norm before the MLP. */
 static const row four_norms[] = {
     {"post_attention_layernorm", "post_attention_norm"},
     {"pre_feedforward_layernorm", "ffn_norm"},
@@ -80,7 +79,8 @@ static bool is_of(const models_model *m, const char *type)
     return strcmp(m->kind->type, type) == 0;
 }
 
-/* The rows of a layer; *path goes on behind its number, which is *layer. */
+/* Parses the prefix of a layer: sets *layer to the number and moves *path past the prefix; returns
+ * false if path is not in a layer. */
 static bool take_layer(const char **path, int *layer)
 {
     static const char *const formats[] = {"model.layers.%d.%n", "transformer.h.%d.%n",
@@ -141,12 +141,12 @@ bool gguf_is_transposed(const models_model *m, const char *path)
             tern_ends_with(path, ".c_fc.weight"));
 }
 
-/* Rows of a head that stand as (0, d / 2, 1, d / 2 + 1, ...) come to stand as (0, 1, ...). */
+/* Reorders the rows of each head from the order (0, d / 2, 1, d / 2 + 1, ...) to (0, 1, ...). */
 static tern_tensor *halves(tern_tensor *x, int64_t heads)
 {
     int64_t rows = tern_size(x, 0), columns = rows ? tern_numel(x) / rows : 0;
     if (rows % (2 * heads))
-        return x; /* of another shape than the module's: it is refused */
+        return x; /* a wrong shape, which is refused later */
     tern_tensor *y = tern_view(x, TERN_SHAPE(heads, rows / heads / 2, 2, columns));
     return tern_view(tern_contiguous(tern_transpose(y, 1, 2)), tern_shape_of(x));
 }
@@ -158,8 +158,8 @@ tern_tensor *gguf_values(const models_model *m, const char *path, tern_tensor *x
         return halves(x, q ? m->c.heads : m->c.kv_heads);
     if (gguf_is_transposed(m, path) && tern_dim(x) == 2)
         return tern_contiguous(tern_transpose(x, 0, 1));
-    /* Files have 1 + w, whose rounding the subtraction undoes: where w was rounded, 1 + w is at
-     * least 0.5. */
+    /* Files hold 1 + w. Subtracting 1 undoes the rounding of 1 + w: where it was rounded, 1 + w is
+     * at least 0.5. */
     if (strncmp(m->kind->type, "gemma", 5) == 0 && tern_ends_with(path, "norm.weight"))
         return tern_sub_scalar(tern_to_dtype(x, TERN_F32), tern_scalar_int(1));
     return x;

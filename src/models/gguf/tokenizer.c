@@ -1,5 +1,5 @@
-/* tokenizer.c -- the tokenizer of a GGUF: its arrays are written as the tokenizer.json of the same
- * tokenizer, which is read as any is. */
+/* tokenizer.c -- the tokenizer of a GGUF file: its arrays are converted to the equivalent
+ * tokenizer.json, which is then read. */
 #include "models/gguf/vocabulary.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,8 @@ tern_status gguf_read_ids(const gguf_file *g, tk_maker *m, const int64_t default
     TRY(gguf_token_id(g, &m->v, "eos", defaults[1], &m->eos));
     TRY(gguf_token_id(g, &m->v, "unknown", defaults[2], &m->unknown));
     TRY(gguf_token_id(g, &m->v, "padding", defaults[3], &m->pad));
-    TRY(gguf_token_id(g, &m->v, "seperator", defaults[4], &m->separator)); /* so it is spelled */
+    TRY(gguf_token_id(g, &m->v, "seperator", defaults[4],
+                      &m->separator)); /* spelled so in the format */
     TRY(gguf_flag(g, "tokenizer.ggml.add_bos_token", bos, &m->add_bos));
     return gguf_flag(g, "tokenizer.ggml.add_eos_token", eos, &m->add_eos);
 }
@@ -91,7 +92,7 @@ static tern_status make_model(const gguf_file *g, tk_maker *m)
                      g->function, g->path, m->v.model);
 }
 
-/* What tokenizer.json has no place for. */
+/* Sets what tokenizer.json cannot express. */
 static tern_status complete(const gguf_file *g, tk_maker *m, tern_tokenizer *t)
 {
     const char *chat;
@@ -110,7 +111,7 @@ tern_tokenizer *gguf_tokenizer(const char *function, const char *path)
 {
     gguf_file g;
     tern_tokenizer *t = NULL;
-    char where[5000]; /* what every message about the file begins with */
+    char where[5000]; /* start of all error messages about the file */
     snprintf(where, sizeof where, "%s: \"%s\"", function, path);
     tk_maker m = {.where = where};
     tern_file *file = tern_safe_open(path);

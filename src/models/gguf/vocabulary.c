@@ -1,5 +1,4 @@
-/* vocabulary.c -- the arrays of a GGUF's tokenizer, compared with each other before anything is
- * made of them. */
+/* vocabulary.c -- reads and checks the arrays of a GGUF file's tokenizer. */
 #include "models/gguf/vocabulary.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +13,8 @@ static tern_status no_memory(const gguf_file *g)
 
 /* ---- arrays ------------------------------------------------------------------------------ */
 
-/* The array of a key, of elements of one kind and so many (SIZE_MAX: any number); false in
- * *is_there where there is none. */
+/* Finds an array with elements of one kind; n: the expected length, SIZE_MAX for any; *is_there is
+ * false if the key is absent. */
 static tern_status find_array(const gguf_file *g, const char *key, io_gguf_kind kind, size_t n,
                               io_gguf_value *v, bool *is_there)
 {
@@ -88,14 +87,14 @@ static tern_status read_scores(const gguf_file *g, tk_vocabulary *v)
     return TERN_OK;
 }
 
-/* ---- what they must be ------------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------------------------- */
 
 static int hexadecimal(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* No token is there twice; tokens of type byte are called <0x00> to <0xFF>. */
+/* Fails if a token occurs twice, or if a token of type byte is not named <0x00> to <0xFF>. */
 static tern_status check_tokens(const gguf_file *g, tk_vocabulary *v)
 {
     TRY(tk_vocab_reserve(&v->table, v->n));
@@ -117,7 +116,7 @@ static tern_status check_tokens(const gguf_file *g, tk_vocabulary *v)
     return TERN_OK;
 }
 
-/* "a b": the first space behind the first byte divides it. */
+/* Checks that each merge is "a b"; the first space after the first byte separates the halves. */
 static tern_status check_merges(const gguf_file *g, const tk_vocabulary *v)
 {
     for (size_t i = 0; i < v->n_merges; i++) {

@@ -1,4 +1,4 @@
-/* write.c -- a GGUF file: metadata, records of tensors, and their data, encoded some rows at a
+/* write.c -- writes a GGUF file: metadata, tensor records, and tensor data, encoded some rows at a
  * time. */
 #include "models/gguf/write.h"
 #include <stdlib.h>
@@ -185,7 +185,7 @@ static tern_status write_head(gguf_writer *w, io_out *out)
     return status == TERN_OK ? pad(w, out) : status;
 }
 
-/* Values of float32 that lie on the cpu, as blocks. */
+/* Encodes n float32 values on the cpu as blocks and writes the blocks. */
 static tern_status encode(const gguf_item *item, const float *x, int64_t n, unsigned char *buffer,
                           io_out *out)
 {

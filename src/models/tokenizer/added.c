@@ -93,7 +93,7 @@ const tk_added *tk_added_by_id(const tk_added_tokens *added, int64_t id)
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
-/* The character that ends at a place. */
+/* Returns the character that ends at offset `at`. */
 static uint32_t char_before(const char *text, size_t at)
 {
     do
@@ -102,8 +102,8 @@ static uint32_t char_before(const char *text, size_t at)
     return tk_next(text, &at);
 }
 
-/* A token at *from, the longest there, with the blanks that belong to it; whether it may stand
- * there. */
+/* Checks whether the token at *from .. *to may stand there (single_word), and extends the range by
+ * the blanks that lstrip and rstrip include. */
 static bool fits(const tk_added *one, const char *text, size_t n, size_t done, size_t *from,
                  size_t *to)
 {

@@ -1,4 +1,4 @@
-/* chat.c -- the chat templates of a folder's files, as texts by their names. */
+/* chat.c -- reads the chat templates of a folder's files into an object of texts by name. */
 #include "models/tokenizer/tokenizer.h"
 #include "base/os.h"
 #include "models/tokenizer/maker.h"
@@ -17,7 +17,7 @@ static tern_status add(const char *function, json_t *templates, const char *name
                : tern_fail(TERN_ERR_MEMORY, "%s: no memory for a chat template", function);
 }
 
-/* A file of one template; one that is not there is no error. */
+/* Adds the template of a file; a missing file is no error. */
 static tern_status add_file(const char *function, json_t *templates, const char *folder,
                             const char *file, const char *name)
 {
@@ -32,7 +32,7 @@ static tern_status add_file(const char *function, json_t *templates, const char 
     return status;
 }
 
-/* additional_chat_templates/NAME.jinja */
+/* Adds the files additional_chat_templates/NAME.jinja. */
 static tern_status add_folder(const char *function, json_t *templates, const char *folder)
 {
     static const char end[] = ".jinja";
@@ -54,7 +54,7 @@ static tern_status add_folder(const char *function, json_t *templates, const cha
     return status;
 }
 
-/* A text, or a list of {"name", "template"}. */
+/* Adds a text, or a list of {"name", "template"}. */
 static tern_status add_value(const char *function, json_t *templates, const json_t *value)
 {
     size_t i;
@@ -74,7 +74,7 @@ static tern_status add_value(const char *function, json_t *templates, const json
     return status;
 }
 
-/* A file that older processors have: {"chat_template": "..."} */
+/* Adds {"chat_template": "..."} of the file that older processors have. */
 static tern_status add_json(const char *function, json_t *templates, const char *folder)
 {
     char path[4600], where[5000];

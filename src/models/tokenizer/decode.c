@@ -1,4 +1,4 @@
-/* decode.c -- ids to text, all at once or as they come. */
+/* decode.c -- decoding of ids to text, at once or as a stream. */
 #include "models/tokenizer/tokenizer.h"
 #include "base/os.h"
 
@@ -8,7 +8,7 @@ const char *tk_token_text(const tern_tokenizer *t, int64_t id, size_t *n)
     return text ? text : tk_vocab_text(&t->model.vocab, id, n);
 }
 
-/* Without a decoder words stand apart by spaces. */
+/* Joins the words; without a decoder they are separated by spaces. */
 static tern_status join(const tern_tokenizer *t, tk_words *words, char **text)
 {
     tk_words out = {0};
@@ -55,7 +55,7 @@ char *tk_decode_ids(const tern_tokenizer *t, const char *function, const int64_t
 
 /* ---- public -------------------------------------------------------------------------------- */
 
-/* The text, which is freed, as memory that tern_free_text frees. */
+/* Copies the text to memory that tern_free_text frees, and frees the original. */
 static char *given_away(char *text)
 {
     const size_t bytes = text ? strlen(text) + 1 : 0;
@@ -91,7 +91,8 @@ char *tern_tokenizer_decode(const tern_tokenizer *t, const tern_tensor *ids,
     bool wide = tern_dtype_of(ids) == TERN_I64;
     char *text = NULL;
     if (tern_copy_to_host(ids, (void *)list, (size_t)n * (wide ? 8 : 4)) == TERN_OK) {
-        for (int64_t i = n; i-- > 0 && !wide;) { /* from behind, in place */
+        for (int64_t i = n; i-- > 0 && !wide;) { /* widens the ids in place, from the last to the
+                                                    first */
             int32_t id;
             memcpy(&id, (char *)list + i * 4, 4);
             list[i] = id;
@@ -140,11 +141,12 @@ int64_t tern_tokenizer_special_id(const tern_tokenizer *t, tern_special_token wh
     return which == TERN_TOKEN_PAD ? t->pad_id : which == TERN_TOKEN_BOS ? t->bos_id : t->eos_id;
 }
 
-/* ---- as they come -------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 struct tern_decode_stream {
     const tern_tokenizer *tokenizer;
-    int64_t *ids; /* the last ones, whose text was given as far as it can't change */
+    int64_t *ids; /* the last ids; `given`: bytes of their text that were returned and cannot
+                     change */
     size_t n, capacity, given, prefix;
     bool skip_special;
     char *text;
@@ -170,8 +172,8 @@ void tern_decode_stream_free(tern_decode_stream *s)
     free(s);
 }
 
-/* The text of the ids that stand before the new ones is taken off in front: what a token is depends
- * on what is before it, and a character may take several. */
+/* Decodes the previous ids with the new ones and returns the text after that of the previous: a
+ * token's text depends on the tokens before it, and a character may consist of several tokens. */
 const char *tern_decode_stream_step(tern_decode_stream *s, int64_t id)
 {
     static const char function[] = "tern_decode_stream_step";
@@ -192,7 +194,7 @@ const char *tern_decode_stream_step(tern_decode_stream *s, int64_t id)
         return s->n--, NULL;
     if (!whole)
         return "";
-    /* From now on what was new stands before. */
+    /* The new ids are the previous ids of the next step. */
     memmove(s->ids, s->ids + s->prefix, (s->n - s->prefix) * sizeof *s->ids);
     s->n -= s->prefix;
     s->prefix = s->n;

@@ -1,4 +1,4 @@
-/* maker.c -- text of tokenizer.json, and the parts of it that tokenizers of other files have. */
+/* maker.c -- writes text of tokenizer.json, and the parts of it that several formats share. */
 #include "models/tokenizer/maker.h"
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +46,7 @@ void tk_out_quoted(tk_out *o, const char *prefix, const char *text, size_t n)
     tk_out_text(o, "\"");
 }
 
-/* ---- parts that all have ----------------------------------------------------------------- */
+/* ---- common parts ------------------------------------------------------------------------ */
 
 void tk_make_token(tk_maker *m, int64_t id)
 {
@@ -89,7 +89,7 @@ static void put_special(tk_maker *m, int64_t id, int type)
     tk_out_text(&m->o, type ? ",\"type_id\":1}}" : ",\"type_id\":0}}");
 }
 
-/* ["<s>",0] */
+/* Writes key, then ["<s>",0] as in post-processors. */
 static void put_named(tk_maker *m, const char *key, int64_t id)
 {
     tk_out_text(&m->o, key);
@@ -147,7 +147,7 @@ void tk_make_vocab(tk_maker *m)
     tk_out_text(&m->o, ",\"vocab\":{");
     bool any = false;
     for (size_t i = 0; i < m->v.n; i++) {
-        if (!m->v.tokens[i].text) /* a number that no token has */
+        if (!m->v.tokens[i].text) /* no token has this id */
             continue;
         tk_out_text(&m->o, any ? "," : "");
         tk_make_token(m, (int64_t)i);
@@ -251,7 +251,7 @@ tern_status tk_vocabulary_set(const char *where, const char *what, tk_vocabulary
     return tk_vocab_add(&v->table, text.text, text.n, (uint32_t)i);
 }
 
-/* ---- all of it --------------------------------------------------------------------------- */
+/* ---- the tokenizer ----------------------------------------------------------------------- */
 
 tern_tokenizer *tk_make(tk_maker *m, tern_status status)
 {

@@ -1,8 +1,7 @@
-/* normalizers.c -- what a text goes through before it is cut: normal forms, small letters,
- * replacements. */
+/* normalizers.c -- normalizers: Unicode normal forms, lowercase, replacements. */
 #include "models/tokenizer/internal.h"
 
-/* What a list of changes makes of a text; frees the list. */
+/* Applies a list of changes to a text and frees the list. */
 static tern_status changed(tern_status status, const tk_text *in, tk_changes *list, size_t dropped,
                            tk_text *out)
 {
@@ -43,7 +42,8 @@ FORM(nfkc, true, true)
 
 /* ---- by character -------------------------------------------------------------------------- */
 
-/* What becomes of a character: itself, nothing (count 0) or others. */
+/* Writes the replacement of a character to to[] and returns its length, 0 if the character is
+ * removed. */
 typedef int (*char_rule)(const tk_step *step, uint32_t c, uint32_t to[3]);
 
 static tern_status by_character(const tk_step *step, char_rule rule, const tk_text *in,
@@ -80,7 +80,7 @@ static int no_nonspacing_rule(const tk_step *step, uint32_t c, uint32_t to[3])
     return !tk_is_nonspacing(c);
 }
 
-/* Control characters away, blanks of any kind as spaces. */
+/* Removes control characters and replaces any white space by a space. */
 static int clean_rule(const tk_step *step, uint32_t c, uint32_t to[3])
 {
     (void)step;
@@ -101,7 +101,7 @@ static int apart_rule(const tk_step *step, uint32_t c, uint32_t to[3])
     return chinese ? 3 : 1;
 }
 
-/* sentencepiece's nmt: control characters away, blanks as spaces. */
+/* sentencepiece's nmt: removes control characters and replaces blanks by spaces. */
 static int nmt_rule(const tk_step *step, uint32_t c, uint32_t to[3])
 {
     (void)step;
@@ -142,7 +142,7 @@ static tern_status bert(const tk_step *step, tk_matching *m, const tk_text *in, 
 {
     static const struct {
         int flag;
-        char_rule rule; /* NULL: NFD */
+        char_rule rule; /* NULL stands for NFD */
     } rows[] = {{CLEAN, clean_rule},
                 {CHINESE, apart_rule},
                 {ACCENTS, NULL},
@@ -185,7 +185,7 @@ static tern_status replace_read(tk_step *step, const char *function, const json_
                          : TERN_ERR_IO;
 }
 
-/* What stands for a match comes from where its last character came from. */
+/* Replaces matches; the origin of a replacement is that of the match's last character. */
 static tern_status replace(const tk_step *step, tk_matching *m, const tk_text *in, tk_text *out)
 {
     size_t at = 0, done = 0;

@@ -1,9 +1,9 @@
-/* pattern.c -- the patterns of tokenizer.json, which are Oniguruma's, by PCRE2. */
+/* pattern.c -- the patterns of tokenizer.json, written for Oniguruma, matched by PCRE2. */
 #include "models/tokenizer/internal.h"
 #include <pcre2.h>
 
 struct tk_pattern {
-    pcre2_code *code; /* NULL: the text below */
+    pcre2_code *code; /* NULL: the pattern is the literal text below */
     char *text;
     size_t n;
 };
@@ -14,7 +14,7 @@ typedef struct translation {
     const char *from;
     char *to;
     size_t n;
-    bool class; /* between brackets */
+    bool class; /* within brackets */
     const char *bad;
 } translation;
 
@@ -24,11 +24,12 @@ static void put(translation *t, const char *text, size_t n)
     t->n += n;
 }
 
-/* Oniguruma's: of numbers that are not digits those of Latin-1 alone. */
+/* Oniguruma's \w; of the numbers that are not digits it includes only those of Latin-1. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\xb2\\xb3\\xb9\\xbc-\\xbe"
-enum { LONGEST = sizeof "[^" WORD "]" }; /* of what two characters become */
+enum { LONGEST = sizeof "[^" WORD "]" }; /* maximal length that two characters are translated to */
 
-/* A script's name, which alone means its extensions too to PCRE2. */
+/* Copies a property's name; PCRE2 needs "sc:" before a script's name, which otherwise includes
+ * script extensions. */
 static void property(translation *t)
 {
     static const char scripts[] =
@@ -48,7 +49,7 @@ static void property(translation *t)
         put(t, "sc:", 3);
 }
 
-/* \s, \w, \h and names of scripts mean other characters to PCRE2. */
+/* Translates \s, \w, \h and properties, which match other characters in PCRE2. */
 static void escape(translation *t)
 {
     static const struct {
@@ -81,7 +82,7 @@ static void bracket(translation *t)
 {
     if (t->class && *t->from == '[' && t->from[1] != ':')
         t->bad = "brackets in brackets";
-    else if (*t->from == '[' && t->class) /* [:alpha:] */
+    else if (*t->from == '[' && t->class) /* a class such as [:alpha:] */
         for (; *t->from && *t->from != ']'; t->from++)
             put(t, t->from, 1);
     else if (*t->from == '[') {
@@ -97,7 +98,7 @@ static void bracket(translation *t)
         put(t, t->from++, 1);
 }
 
-/* The same pattern in PCRE2's words; NULL after an error. */
+/* Returns the pattern in PCRE2's syntax, to be freed; NULL after an error. */
 static char *translate(const char *function, const char *regex)
 {
     size_t capacity = strlen(regex);

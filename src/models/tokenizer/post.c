@@ -1,4 +1,4 @@
-/* post.c -- the tokens that stand around a text: [CLS] a [SEP] b [SEP]. */
+/* post.c -- the tokens around texts, for example [CLS] a [SEP] b [SEP]. */
 #include "models/tokenizer/tokenizer.h"
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -10,7 +10,8 @@ static tern_status put(tk_template *to, int64_t token, int64_t type)
     return TERN_OK;
 }
 
-/* {"Sequence": {"id": "A", "type_id": 0}} or {"SpecialToken": {"id": "</s>", "type_id": 0}}. */
+/* Reads {"Sequence": {"id": "A", "type_id": 0}} or {"SpecialToken": {"id": "</s>", "type_id":
+ * 0}}. */
 static tern_status read_place(tk_template *to, const char *function, const json_t *json,
                               const json_t *tokens)
 {
@@ -52,7 +53,8 @@ static tern_status read_template(tk_template *to, const char *function, const js
     return TERN_OK;
 }
 
-/* BERT's and RoBERTa's own: a second separator before the other text is RoBERTa's. */
+/* Reads BERT's or RoBERTa's post-processor; RoBERTa has a second separator before the second
+ * text. */
 static tern_status read_bert(tk_post *post, const char *function, const json_t *json, bool roberta)
 {
     const json_t *sep = json_array_get(json_object_get(json, "sep"), 1);
@@ -109,7 +111,7 @@ static tern_status read_post(tk_post *post, const char *function, const json_t *
 
 tern_status tk_post_read(tk_post *post, const char *function, const json_t *json)
 {
-    TK_TRY(put(&post->one, -1, 0)); /* without one: the texts alone */
+    TK_TRY(put(&post->one, -1, 0)); /* default without a post-processor: the texts alone */
     TK_TRY(put(&post->two, -1, 0));
     TK_TRY(put(&post->two, -2, 1));
     return !json || json_is_null(json) ? TERN_OK : read_post(post, function, json, 0);
@@ -132,7 +134,8 @@ int64_t tk_post_added(const tk_post *post, bool pair)
     return n;
 }
 
-/* Spaces at an end of a token, whose sign in byte-level vocabularies is U+0120. */
+/* Returns the number of spaces at the start or the end of a token; byte-level vocabularies write a
+ * space as U+0120. */
 static uint32_t spaces(const char *token, size_t n, bool at_end)
 {
     uint32_t leading = 0, run = 0;
@@ -152,8 +155,8 @@ static bool is_inside(const char *text, uint32_t at)
     return ((unsigned char)text[at] & 0xc0) == 0x80;
 }
 
-/* Offsets of a token without the spaces that are part of it, but the one that was put in front of
- * the text. */
+/* Removes a token's own spaces from its offsets, except the space that was added before the
+ * text. */
 static void trim(const tk_post *post, const char *text, const char *token, size_t n, bool first,
                  tk_range *span)
 {

@@ -1,10 +1,10 @@
-/* pre_tokenizers.c -- how a text is cut into what the model sees of it: patterns, classes of
- * characters, bytes. */
+/* pre_tokenizers.c -- pre-tokenizers, which split a text by patterns, character classes or
+ * bytes. */
 #include "models/tokenizer/internal.h"
 
 /* ---- cutting ------------------------------------------------------------------------------- */
 
-/* Parts of a text in a row, those that match and those between. */
+/* Consecutive parts of a text, matches and the text between them. */
 typedef struct part {
     size_t from, to;
     bool match;
@@ -21,12 +21,12 @@ static tern_status add_part(parts *p, size_t from, size_t to, bool match)
     return TERN_OK;
 }
 
-/* Joins the parts as the behavior says; what is removed ends where it begins. */
+/* Joins the parts by the behavior; a removed part becomes empty. */
 static void join(parts *p, tk_behavior behavior)
 {
     size_t n = 0;
     bool before = false;
-    if (behavior == TK_MERGED_WITH_NEXT) { /* from the end; the list grows down from there */
+    if (behavior == TK_MERGED_WITH_NEXT) { /* from the end; the result grows downwards */
         size_t top = p->n;
         for (size_t i = p->n; i-- > 0;) {
             part one = p->list[i];
@@ -55,7 +55,7 @@ static void join(parts *p, tk_behavior behavior)
     p->n = n;
 }
 
-/* What finds the parts of a piece's text. */
+/* Finds the parts of a piece's text. */
 typedef tern_status (*finder)(const tk_step *step, tk_matching *m, const char *text, size_t n,
                               parts *p);
 

@@ -1,10 +1,10 @@
-/* precompiled.c -- the table of replacements that sentencepiece's models bring: a double array of
- * byte strings (darts-clone's) and the texts that stand for them, in base64. */
+/* precompiled.c -- the table of replacements in sentencepiece models: darts-clone's double array of
+ * byte strings, and the replacement texts, in base64. */
 #include "models/tokenizer/maker.h"
 #include <utf8proc.h>
 
-/* The bytes: the array's size in bytes, its units of 32 bits, the texts, each with a zero behind
- * it. */
+/* bytes: the size of the array in bytes, its 32-bit units, and the zero-terminated replacement
+ * texts. */
 tern_status tk_precompiled_table(tk_step *step, const char *function, const void *bytes, size_t n)
 {
     uint32_t size = 0;
@@ -42,8 +42,9 @@ tern_status tk_precompiled_read(tk_step *step, const char *function, const json_
 
 #define OFFSET(unit) ((unit) >> 10 << (((unit)&512) >> 6))
 
-/* The text for a beginning of n bytes, and its length; NULL if there is none: the longest, or the
- * shortest, which Hugging Face's reader takes for all n. */
+/* Returns the replacement of a prefix of the n bytes, and the prefix's length; NULL if there is
+ * none. The prefix is the longest one, or the shortest one, which Hugging Face's reader uses for
+ * all n bytes. */
 static const char *look_up(const tk_step *step, const char *key, size_t n, bool longest,
                            size_t *length)
 {
@@ -76,7 +77,8 @@ const char *tk_precompiled_longest(const tk_step *step, const char *text, size_t
     return look_up(step, text, n, true, length);
 }
 
-/* A replacement has the change of what it has more or less than the characters it stands for. */
+/* Appends a replacement; its last changes account for the difference in the number of
+ * characters. */
 static tern_status put(const char *text, size_t old, tk_changes *list)
 {
     size_t n = tk_utf8_end(text, strlen(text)), count = 0, i = 0;
@@ -90,14 +92,14 @@ static tern_status put(const char *text, size_t old, tk_changes *list)
                               : last && old > count ? -(int32_t)(old - count)
                                                     : 0));
     }
-    if (count == 0 && list->n) /* what goes away goes with what was before */
+    if (count == 0 && list->n) /* removed characters are counted with the character before */
         list->list[list->n - 1].change -= (int32_t)old;
     return TERN_OK;
 }
 
 static tern_status replace(const tk_step *step, const tk_text *in, tk_changes *list)
 {
-    for (size_t at = 0; at < in->n;) { /* by what is seen as one character */
+    for (size_t at = 0; at < in->n;) { /* by grapheme cluster */
         utf8proc_int32_t state = 0;
         size_t from = at, count = 1, length;
         for (uint32_t c = tk_next(in->data, &at); at < in->n; count++) {

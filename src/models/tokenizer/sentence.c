@@ -1,9 +1,9 @@
-/* sentence.c -- SentencePiece's normalizer and decoder: the whole text at once, the user's tokens
- * left as they are. */
+/* sentence.c -- SentencePiece's normalizer and decoder: the whole text at once, with user-defined
+ * tokens unchanged. */
 #include "models/tokenizer/sentence.h"
 #include "models/tokenizer/maker.h"
 
-#define MARK "\xe2\x96\x81" /* U+2581 stands for a space */
+#define MARK "\xe2\x96\x81" /* U+2581, which replaces a space */
 enum { MARK_BYTES = 3 };
 
 void tk_sentence_free(tk_sentence *s)
@@ -39,7 +39,8 @@ size_t tk_sentence_user(const tk_sentence *s, const char *text, size_t n, bool s
     return longest;
 }
 
-/* What stands for the text at `at`, whose length is *length then, and bytes of it. */
+/* Returns the replacement of the text at `at`: *n is its length in bytes, *length that of the
+ * replaced text. */
 static const char *next_prefix(const tk_sentence *s, const tk_text *in, size_t at, size_t *length,
                                size_t *n)
 {
@@ -65,7 +66,7 @@ static tern_status add_space(tk_text *out, tk_range origin)
     return tk_text_add_at(out, MARK, MARK_BYTES, origin);
 }
 
-/* Bytes that stand for `length` of the text at `at`, spaces as U+2581. */
+/* Appends the n bytes that replace `length` bytes of the text at `at`, spaces as U+2581. */
 static tern_status add_prefix(const tk_text *in, size_t at, size_t length, const char *text,
                               size_t n, tk_text *out)
 {
@@ -89,7 +90,7 @@ static tern_status normalize(const tk_step *step, tk_matching *m, const tk_text 
     size_t at = 0, length = 0, n = 0;
     bool after_space = s->spaces_once;
     (void)m;
-    while (s->spaces_once && at < in->n) { /* spaces in front go */
+    while (s->spaces_once && at < in->n) { /* leading spaces are removed */
         const char *text = next_prefix(s, in, at, &length, &n);
         if (n != 1 || *text != ' ')
             break;
@@ -121,7 +122,7 @@ static int byte_of(const char *text, size_t n)
     return n == 6 ? (int)strtol((char[]){text[3], text[4], 0}, NULL, 16) : -1;
 }
 
-/* Bytes of a run as text; each that is part of no character is U+FFFD. */
+/* Appends a run of byte tokens as text; bytes that are not valid UTF-8 become U+FFFD. */
 static tern_status flush_bytes(tk_words *out, char *bytes, size_t *n)
 {
     for (size_t at = 0; at < *n;) {
@@ -137,8 +138,8 @@ static tern_status flush_bytes(tk_words *out, char *bytes, size_t *n)
     return TERN_OK;
 }
 
-/* A token's text, U+2581 as space; *dropped: whether a space in front of it was left out and counts
- * as text. */
+/* Appends a token's text with U+2581 as space; *dropped: a leading space was omitted and counts as
+ * text. */
 static tern_status add_piece(const tk_sentence *s, const char *text, size_t n, int type, bool first,
                              bool *dropped, tk_words *out)
 {
@@ -193,7 +194,7 @@ static tern_status decode(const tk_step *step, tk_matching *m, const tk_words *i
 const tk_kind tk_sentence_normalizer = {"SentencePiece", .normalize = normalize};
 const tk_kind tk_sentence_decoder = {"SentencePiece", .decode = decode};
 
-/* ---- making ------------------------------------------------------------------------------ */
+/* ---- creation ---------------------------------------------------------------------------- */
 
 static tern_status replace_step(const tk_kind *kind, const tk_sentence *s, tk_step **step)
 {
@@ -206,7 +207,7 @@ static tern_status replace_step(const tk_kind *kind, const tk_sentence *s, tk_st
     return TERN_OK;
 }
 
-/* Texts of a unigram model are its normal tokens and the user's. */
+/* Fills the trie of a unigram model with its normal and its user-defined tokens. */
 static tern_status read_candidates(tk_maker *m, tk_model *model)
 {
     tk_trie_free(&model->trie);

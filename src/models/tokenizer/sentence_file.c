@@ -1,5 +1,5 @@
-/* sentence_file.c -- SentencePiece's .model: a protobuf of pieces, of how they were trained and of
- * how a text is normalized. */
+/* sentence_file.c -- SentencePiece's .model files: a protobuf of the pieces, the training options
+ * and the normalization. */
 #include "models/tokenizer/maker.h"
 #include <math.h>
 #include <stdio.h>
@@ -8,12 +8,12 @@ enum { MOST_PIECES = 1 << 24, MOST_BYTES = 65535 };
 
 /* ---- protobuf ---------------------------------------------------------------------------- */
 
-/* What is left of a message. */
+/* The unread bytes of a message. */
 typedef struct message {
     const unsigned char *at, *end;
 } message;
 
-/* A field: a whole number, a float's bits, or bytes. */
+/* A field: an integer, the bits of a float, or bytes. */
 typedef struct field {
     uint64_t number, value;
     unsigned wire;
@@ -32,7 +32,7 @@ static bool next_number(message *m, uint64_t *x)
     return false;
 }
 
-/* False for what is no field; there are bytes left. */
+/* Reads a field from a message that has bytes left; returns false if the bytes are invalid. */
 static bool next_field(message *m, field *f)
 {
     uint64_t tag;
@@ -203,9 +203,9 @@ static tern_status read_fields(model_file *to, message all)
     return TERN_OK;
 }
 
-/* ---- what they must be ------------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------------------------- */
 
-/* Ids of no piece are none; the unknown one is that of its type. */
+/* Sets ids without a piece to -1; the unknown id is that of the piece of type TK_UNKNOWN. */
 static tern_status check_ids(model_file *f)
 {
     int64_t *const ids[] = {&f->m.bos, &f->m.eos, &f->m.pad};
@@ -242,14 +242,15 @@ static tern_status check_bytes(const model_file *f)
     return TERN_OK;
 }
 
-/* Without a config Llama's rule for byte pairs, T5's for unigrams. */
+/* Sets add_bos and add_eos; without a config by Llama's rule for BPE and T5's for unigram
+ * models. */
 static void read_config(model_file *f, const json_t *config)
 {
     f->m.add_bos = tk_bool(config, "add_bos_token", f->type == 2) && f->m.bos >= 0;
     f->m.add_eos = tk_bool(config, "add_eos_token", f->type == 1) && f->m.eos >= 0;
 }
 
-/* Models whose classes of transformers number or cut otherwise. */
+/* Refuses models whose classes in transformers use other ids or splits. */
 static tern_status check_class(const model_file *f, const json_t *config)
 {
     static const char *const known[] = {"Llama", "CodeLlama", "Gemma", "T5", "PreTrained"};

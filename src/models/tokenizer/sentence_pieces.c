@@ -1,5 +1,5 @@
-/* sentence_pieces.c -- the tokenizer.json of SentencePiece's two models: byte pairs by scores, as
- * Llama's, and unigrams, as T5's. */
+/* sentence_pieces.c -- writes the tokenizer.json of SentencePiece's two models: BPE by scores, as
+ * Llama's, and unigram, as T5's. */
 #include "models/tokenizer/maker.h"
 #include "base/os.h"
 #include <math.h>
@@ -18,7 +18,7 @@ void tk_score_range(tk_maker *m)
     m->most = isfinite(m->most) ? m->most : 0;
 }
 
-#define MARK "\xe2\x96\x81" /* stands for a space */
+#define MARK "\xe2\x96\x81" /* replaces a space */
 
 static void put_spaces(tk_maker *m)
 {
@@ -51,7 +51,7 @@ static void put_charsmap(tk_maker *m)
     tk_out_text(&m->o, "\"},");
 }
 
-/* Tokens that a merge may give, the highest score first. */
+/* Tokens that a merge may form, sorted by descending score. */
 typedef struct scored {
     float score;
     uint32_t id;
@@ -63,7 +63,7 @@ static int by_score(const void *a, const void *b)
     return x->score != y->score ? (x->score < y->score ? 1 : -1) : x->id > y->id ? 1 : -1;
 }
 
-/* Both halves of a merge are tokens; those of the user's never merge. */
+/* Whether a text can be half of a merge: it must be a token, and not a user-defined one. */
 static bool is_half(const tk_maker *m, const char *text, size_t n)
 {
     int64_t id = tk_vocab_find(&m->v.table, text, n);
@@ -139,7 +139,7 @@ tern_status tk_rank_by_score(tk_maker *m, tern_tokenizer *t)
     return done ? TERN_OK : tern_fail(TERN_ERR_MEMORY, "%s: no memory for the tokenizer", m->where);
 }
 
-/* Tokens that are no words of the text are there with a score that none of its ways takes. */
+/* Tokens that do not occur in texts get a score so low that no split uses them. */
 static void put_scores(tk_maker *m)
 {
     for (size_t i = 0; i < m->v.n; i++) {

@@ -1,4 +1,5 @@
-/* unigram.c -- the likeliest split of a text under a unigram model (Kudo 2018), by Viterbi. */
+/* unigram.c -- the most probable split of a text under a unigram model (Kudo 2018), by the Viterbi
+ * algorithm. */
 #include "models/tokenizer/model.h"
 
 static tern_status read(tk_model *model, const char *function, const json_t *json)
@@ -34,14 +35,14 @@ static tern_status read(tk_model *model, const char *function, const json_t *jso
     return TERN_OK;
 }
 
-/* The best way to a place. */
+/* The best split of the text up to an offset. */
 typedef struct node {
     double score;
-    int64_t from; /* -1: there is none */
+    int64_t from; /* start of the last token; -1: no split exists */
     int64_t id;
 } node;
 
-/* SentencePiece keeps sums as float32. */
+/* SentencePiece stores sums as float32. */
 static void offer(node *to, double score, size_t from, int64_t id, bool as_float)
 {
     score = as_float ? (double)(float)score : score;
@@ -49,7 +50,7 @@ static void offer(node *to, double score, size_t from, int64_t id, bool as_float
         *to = (node){score, (int64_t)from, id};
 }
 
-/* best[i] for all beginnings of the text. */
+/* Computes best[i] for every prefix of the text. */
 static tern_status forward(const tk_model *model, node *best, const char *text, size_t n)
 {
     for (size_t i = 0; i <= n; i++)
@@ -79,13 +80,13 @@ static tern_status forward(const tk_model *model, node *best, const char *text, 
     return TERN_OK;
 }
 
-/* What has no token of its own: its bytes where all have one. */
+/* Appends a token; unknown text becomes byte tokens if all its bytes have one. */
 static tern_status add(const tk_model *model, const char *text, size_t from, size_t to, int64_t id,
                        tk_tokens *out)
 {
     bool bytes = model->byte_fallback && id == model->unknown;
     if (id == model->unknown &&
-        !model->sentence) { /* several in a row may be a token, as a text that has no way alone */
+        !model->sentence) { /* unknown characters in a row may together be a token */
         int64_t whole = tk_vocab_find(&model->vocab, text + from, to - from);
         if (whole >= 0)
             return tk_tokens_add(out, (uint32_t)whole, from, to);
@@ -109,7 +110,7 @@ static tern_status run(const tk_model *model, tk_scratch *s, const char *text, s
     s->a_capacity = nodes * sizeof(node);
     TK_TRY(status);
     TK_TRY(forward(model, best, text, n));
-    /* The way back, as links ahead: best[i].from becomes where the token that begins at i ends. */
+    /* Reverses the links: best[i].from becomes the end of the token that begins at i. */
     for (int64_t to = (int64_t)n, next = -1; to > 0;) {
         int64_t from = best[to].from;
         best[to].from = next;
@@ -121,7 +122,7 @@ static tern_status run(const tk_model *model, tk_scratch *s, const char *text, s
     for (int64_t from = 0; from < (int64_t)n;) {
         int64_t to = best[from].from, id = best[to].id;
         while (id == model->unknown && to < (int64_t)n && best[best[to].from].id == model->unknown)
-            to = best[to].from; /* unknown ones in a row are one */
+            to = best[to].from; /* adjacent unknown tokens are joined */
         TK_TRY(add(model, text, (size_t)from, (size_t)to, id, out));
         from = to;
     }

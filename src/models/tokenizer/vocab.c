@@ -1,4 +1,4 @@
-/* vocab.c -- tokens by text and by number, pairs and prefixes: tables of open addressing. */
+/* vocab.c -- tokens by text and by id, pairs, and prefixes: hash tables with open addressing. */
 #include "models/tokenizer/model.h"
 
 static uint64_t mix(uint64_t x)
@@ -23,7 +23,7 @@ static uint64_t hash(const char *text, size_t n)
     return mix(h * 31 ^ word);
 }
 
-/* A power of two that is at most half full of count. */
+/* Allocates a power of two of slots, at most half of them filled by count entries. */
 static tern_status slots_for(size_t count, size_t each, size_t *n, void **slots)
 {
     *n = 16;

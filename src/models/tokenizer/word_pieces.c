@@ -1,10 +1,10 @@
-/* word_pieces.c -- WordPiece, as BERT's: the tokenizer.json of a list of tokens, and vocab.txt,
- * which is one. */
+/* word_pieces.c -- BERT's WordPiece: the tokenizer.json of a list of tokens, and vocab.txt
+ * files. */
 #include "models/tokenizer/maker.h"
 
-#define MARK "\xe2\x96\x81" /* stands for a space */
+#define MARK "\xe2\x96\x81" /* replaces a space */
 
-/* GGUFs spell "word" with a mark in front, and "##ing" without its ##. */
+/* Converts the spelling of GGUF files: "word" has a leading mark there, and "##ing" no ##. */
 static void put_word_pieces(tk_maker *m)
 {
     tk_out_text(&m->o, ",\"vocab\":{");
@@ -46,7 +46,7 @@ tern_status tk_make_bert(tk_maker *m)
 
 /* ---- vocab.txt --------------------------------------------------------------------------- */
 
-/* Lines, which may end with a carriage return; blanks behind a token are not part of it. */
+/* Reads the next line; a carriage return and spaces at its end are no part of the token. */
 static size_t next_line(const char *bytes, size_t n, size_t *at, tk_text_of *line)
 {
     const char *end = memchr(bytes + *at, '\n', n - *at);
