@@ -1,5 +1,5 @@
-/* bench.c -- tern bench: products, rows, copies and a step of a device, beside what the hardware
- * can. */
+/* bench.c -- tern bench: measures products, rows, copies and a training step, compared with the
+ * hardware's limits. */
 #include "tool/bench.h"
 #include "base/os.h"
 #include "tool/tool.h"
@@ -8,11 +8,11 @@
 
 static int tenths = 3;
 
-/* What a piece of work is done with; what it computes on is made before. */
+/* The operands of a measured operation, created before the measurement. */
 typedef struct bench {
     const char *device;
     tern_tensor *x, *y, *weight;
-    tern_shape row; /* of a normalised row */
+    tern_shape row; /* shape of a normalized row */
     tern_module *model;
     tern_optimizer *optimizer;
     tern_kernel *kernel;
@@ -23,8 +23,8 @@ typedef struct bench {
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
-/* Seconds of one call: the best of the rounds that fit into the time, each long enough for the
- * clock; 0 after an error. */
+/* Returns the seconds of one call: the best of the rounds that fit into the time limit, each long
+ * enough for the clock; 0 after an error. */
 static double time_of(void (*work)(bench *b), bench *b)
 {
     double limit = tenths * 0.1, best = 0, begun;
@@ -48,7 +48,7 @@ static double time_of(void (*work)(bench *b), bench *b)
     return tern_last_status() == TERN_OK ? best : 0;
 }
 
-/* The best that a line of a kind reached of its limit, in percent; 0: none has one. */
+/* The best percentages of the limits that rows and products reached; 0: no limit is known. */
 static struct {
     double rows, products;
 } reached;
@@ -59,7 +59,7 @@ static void print_failed(const char *name)
     tern_clear_error();
 }
 
-/* A line: time, rate, and how much of the limit that is. */
+/* Prints a line: time, rate, and percentage of the limit. */
 static void print_row(const char *name, double seconds, double amount, const char *unit,
                       double limit, double *best)
 {
@@ -77,14 +77,15 @@ static void print_row(const char *name, double seconds, double amount, const cha
     fflush(stdout);
 }
 
-/* ---- what the hardware can ------------------------------------------------------------------- */
+/* ---- the hardware's limits
+ * --------------------------------------------------------------------- */
 
 static void copy(bench *b)
 {
     tern_copy_(b->y, b->x);
 }
 
-/* Independent multiply-adds in registers. */
+/* Independent chains of multiply-adds in registers. */
 enum { CHAINS = 8, LANES = 8, ROUNDS = 2000 };
 static const char peak_text[] =
     "#define STEP(x) x = mad(x, v, w);\n"
@@ -106,7 +107,7 @@ static void peak(bench *b)
                        TERN_ARG_FLOAT(0.999f), TERN_ARG_INT(ROUNDS));
 }
 
-/* Operations in a second; 0 where nothing compiles the kernel. */
+/* Returns operations per second; 0 if the kernel cannot be compiled. */
 static double peak_of(const char *device, int compute_units)
 {
     bench b = {.device = device, .items = 256 * (compute_units > 0 ? compute_units : 1)};
@@ -133,7 +134,7 @@ static void to_host(bench *b)
     tern_copy_to_host(b->x, b->host, b->bytes);
 }
 
-/* Bytes read and written in a second. */
+/* Returns bytes read and written per second. */
 static double print_copies(const char *device, size_t bytes)
 {
     bench b = {.device = device, .bytes = bytes, .host = calloc(1, bytes)};
@@ -184,7 +185,7 @@ static void print_rows(const char *device, double limit)
     static const struct {
         const char *name;
         void (*work)(bench *b);
-        int moved; /* tensors read and written */
+        int moved; /* number of tensors read and written */
     } rows[] = {{"add", add, 3},
                 {"gelu", gelu, 2},
                 {"sum", sum, 1},
@@ -296,7 +297,7 @@ bench_speed bench_quickly(const char *device)
     return speed;
 }
 
-/* Below these the device is not what holds work up, in percent. */
+/* Below these percentages the device is not the bottleneck. */
 enum { ENOUGH_ROWS = 40, ENOUGH_PRODUCTS = 40 };
 
 static void print_verdict(const tern_device_info *d, bool busy)
@@ -331,7 +332,7 @@ static int run(const char *const *words, int n)
         return tool_fail_with_error();
     if (tenths < 1)
         return tool_fail(TOOL_USAGE, "bench: --tenths is at least 1");
-    if (tern_os_isatty(STDERR_FILENO)) /* a line while kernels are compiled */
+    if (tern_os_isatty(STDERR_FILENO)) /* prints a line while kernels compile */
         tern_os_setenv("TERN_PROGRESS", "1", 0);
     bool busy = tool_warn_of_others("and the times are longer for that");
     uint64_t most = d.memory_free / 16;

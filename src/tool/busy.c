@@ -1,8 +1,8 @@
-/* busy.c -- whether other programs have the processors, whose times would be measured with ours. */
+/* busy.c -- measures whether other programs use the processors, which would distort timings. */
 #include "tool/tool.h"
 #include "base/os.h"
 
-/* Ticks of all processors: those in which something ran, and all. */
+/* Reads the ticks of all processors: busy ones, and all. */
 static bool read_ticks(double *busy, double *all)
 {
     unsigned long long user, nice, system, idle, wait;
@@ -23,7 +23,7 @@ double tool_others(void)
     double busy[2], all[2];
     if (!read_ticks(&busy[0], &all[0]))
         return 0;
-    tern_os_sleep(300000000); /* 30 ticks of each */
+    tern_os_sleep(300000000); /* 30 ticks of each processor */
     if (!read_ticks(&busy[1], &all[1]) || all[1] <= all[0])
         return 0;
     return (busy[1] - busy[0]) / (all[1] - all[0]);

@@ -1,4 +1,4 @@
-/* cache.c -- tern cache: the compiled programs that the library keeps on disk. */
+/* cache.c -- tern cache: the compiled programs that the library stores on disk. */
 #include "tool/tool.h"
 #include "base/os.h"
 #include <errno.h>
@@ -18,13 +18,13 @@ typedef struct entry {
 
 typedef struct listing {
     char path[PATH_BYTES];
-    int folder; /* a descriptor; -1: there is none */
+    int folder; /* a file descriptor; -1: there is no folder */
     entry *of;
     int n;
     int64_t bytes;
 } listing;
 
-/* Where the library keeps them (tern/device.h's programs_loaded). */
+/* Writes the path of the library's cache folder (see programs_loaded in tern/device.h). */
 static bool path_of_folder(char *path)
 {
     const char *own = tool_env("TERN_CACHE_DIR");
@@ -33,7 +33,7 @@ static bool path_of_folder(char *path)
     return tern_os_folder(TERN_OS_CACHE, "/tern", path, PATH_BYTES);
 }
 
-/* Programs are files of 32 hexadecimal digits; what else lies there is nobody's business. */
+/* Programs are files named by 32 hexadecimal digits; other files are ignored. */
 static bool is_program(const char *name)
 {
     return strlen(name) == KEY && strspn(name, "0123456789abcdef") == KEY;
@@ -101,14 +101,15 @@ static void print_list(const listing *l)
     print_size(l);
 }
 
-/* ---- PoCL's own ------------------------------------------------------------------------------ */
+/* ---- PoCL's cache
+ * ------------------------------------------------------------------------------ */
 
 static struct {
     int kernels;
     double bytes;
 } pocl;
 
-/* Whether it is a folder. */
+/* Counts the kernels in a folder; returns whether the path is a folder. */
 static bool count_kernels(const char *folder, int depth)
 {
     char path[PATH_BYTES];
@@ -132,7 +133,7 @@ static bool count_kernels(const char *folder, int depth)
     return open != NULL;
 }
 
-/* PoCL keeps machine code by itself, of any program's kernels. */
+/* PoCL caches machine code itself, for the kernels of all programs. */
 static void print_pocl(bool stays)
 {
     char path[PATH_BYTES], text[32];

@@ -1,5 +1,5 @@
-/* complete.c -- tern --complete: what can follow on a command line. The shells' completion scripts
- * ask it. */
+/* complete.c -- tern --complete: prints what can follow on a command line; called by the shells'
+ * completion scripts. */
 #include "tool/tool.h"
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void complete_devices(void)
 int tool_complete(const tool_command *const *commands, int n, char **words, int count)
 {
     const tool_command *command = NULL;
-    const tool_option *before = NULL; /* the option whose value comes next */
+    const tool_option *before = NULL; /* the option whose value is next */
     for (int i = 0; i < n && count; i++)
         command = strcmp(commands[i]->name, words[0]) == 0 ? commands[i] : command;
     if (!command) {

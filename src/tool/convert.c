@@ -1,4 +1,4 @@
-/* convert.c -- tern convert: tensors of a file of one kind written as one of another. */
+/* convert.c -- tern convert: writes the tensors of a file in another format. */
 #include "tool/convert.h"
 #include "base/os.h"
 #include "tool/tool.h"
@@ -12,7 +12,7 @@ static bool ends_in(const char *path, const char *end)
     return n > k && tern_os_strcasecmp(path + n - k, end) == 0;
 }
 
-/* On a terminal alone. */
+/* Prints the progress if stderr is a terminal. */
 static void progress(int i, int n)
 {
     if (!tern_os_isatty(STDERR_FILENO))
@@ -20,7 +20,7 @@ static void progress(int i, int n)
     if (i < n)
         fprintf(stderr, "\rtensor %d of %d ", i + 1, n);
     else
-        fputs("\r\x1b[K", stderr); /* an empty line */
+        fputs("\r\x1b[K", stderr); /* clears the line */
 }
 
 /* ---- tensors ------------------------------------------------------------------------------- */
@@ -30,7 +30,8 @@ tern_dtype tool_tensor_dtype(const tool_tensors *from, const char *name)
     const tern_dtype dtype = tern_file_dtype(from->file, name);
     if (!dtype) {
         TERN_SCOPE
-            tern_file_get(from->file, name, "cpu"); /* whose error says why it is not read */
+            tern_file_get(from->file, name, "cpu"); /* sets the error that explains why the
+                                                       tensor cannot be read */
         tool_fail_with_error();
     }
     return dtype && from->dtype && tern_dtype_is_floating_point(dtype) ? from->dtype : dtype;
@@ -49,7 +50,7 @@ tern_tensor *tool_tensor_get(const tool_tensors *from, int i)
     return x;
 }
 
-/* All of them, and the metadata. NULL after an error. */
+/* Reads all tensors and the metadata; returns NULL after an error. */
 static tern_state_dict *read_all(const tool_tensors *from)
 {
     tern_state_dict *dict = tern_state_dict_new();
@@ -70,7 +71,8 @@ static tern_state_dict *read_all(const tool_tensors *from)
     return NULL;
 }
 
-/* ---- kinds that are written ---------------------------------------------------------------- */
+/* ---- output formats
+ * --------------------------------------------------------------------------- */
 
 static int write_all(const tool_tensors *from, const char *path, bool npz)
 {
@@ -137,7 +139,7 @@ static int report(const char *path, int tensors)
     return TOOL_FINE;
 }
 
-/* A folder with a config.json. */
+/* Whether path is a folder with a config.json. */
 static bool is_model(const char *path)
 {
     char config[4096];

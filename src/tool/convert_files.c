@@ -1,4 +1,4 @@
-/* convert_files.c -- files that appear whole or not at all, as the library's do. */
+/* convert_files.c -- files that appear complete or not at all, like those of the library. */
 #include "tool/convert.h"
 #include "tool/tool.h"
 #include <string.h>

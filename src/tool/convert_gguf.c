@@ -1,5 +1,5 @@
-/* convert_gguf.c -- a GGUF of the tensors of any file; of another GGUF with its blocks and its
- * metadata as they are. */
+/* convert_gguf.c -- writes a GGUF of the tensors of any file; blocks and metadata of a GGUF are
+ * copied unchanged. */
 #include "tool/convert.h"
 #include "io/gguf.h"
 #include "tool/tool.h"
@@ -11,11 +11,11 @@ enum { DEFAULT_ALIGNMENT = 32, MOST_DIMS = 4 };
 typedef struct writing {
     tool_out out;
     const tool_tensors *from;
-    bool is_gguf; /* the source */
+    bool is_gguf; /* the source is a GGUF */
     uint64_t alignment;
 } writing;
 
-/* The type that a tensor is written in; NULL: a GGUF has none for it. */
+/* Returns the type that a tensor is written in; NULL: GGUF has no such type. */
 static const io_block *block_of(const writing *w, const char *name, tern_dtype dtype)
 {
     static const struct {
@@ -47,7 +47,8 @@ static void put_text(tool_out *out, const char *text, uint64_t n)
     tool_out_bytes(out, text, (size_t)n);
 }
 
-/* Of parts, which become one file; and how another kind of file says that a GGUF was aligned. */
+/* Whether to omit a key: those of split files, because the parts become one file, and another
+ * format's note of a GGUF's alignment. */
 static bool is_left_out(const writing *w, const char *key)
 {
     return strncmp(key, "split.", 6) == 0 || (!w->is_gguf && strcmp(key, "general.alignment") == 0);
@@ -70,7 +71,7 @@ static void put_value(tool_out *out, const io_gguf_value *v)
             put_text(out, text, n);
 }
 
-/* With --dtype the label says what most matrices are now. */
+/* With --dtype, writes general.file_type for the new type of the matrices. */
 static bool put_label(writing *w, const char *key)
 {
     const tern_dtype dtype = w->from->dtype;
@@ -81,7 +82,8 @@ static bool put_label(writing *w, const char *key)
     return true;
 }
 
-/* The pairs of the source, of another kind of file as texts; counted first, then written. */
+/* Writes the key-value pairs of the source, as strings if it is no GGUF; without `write` only
+ * counts them. */
 static uint64_t put_pairs(writing *w, bool write)
 {
     io_gguf_value v = {0};

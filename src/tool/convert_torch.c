@@ -1,11 +1,11 @@
-/* convert_torch.c -- files as torch.save writes them. */
+/* convert_torch.c -- writes files in the format of torch.save. */
 #include "tool/convert.h"
 #include "base/os.h"
 #include "tool/tool.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- PyTorch's archive: a zip of stored entries, each at a multiple of 64 ------------------ */
+/* ---- PyTorch's archive: a zip of stored entries, aligned to multiples of 64 ------------------ */
 
 enum { LOCAL = 30, EXTRA = 20, ALIGNED = 64, MOST_FIELDS = 4 };
 
@@ -36,13 +36,12 @@ static uint32_t crc_of(const unsigned char *bytes, size_t n)
     return ~c;
 }
 
-/* What a local header and one of the directory have in common, from the version that is needed
- * on. */
+/* Writes the fields that a local header and a directory entry share, from "version needed" on. */
 static void put_facts(tool_out *out, const entry *e, size_t extra)
 {
     tool_out_number(out, 45, 2);
-    tool_out_number(out, 0x800, 2); /* UTF-8 */
-    tool_out_number(out, 0, 2);     /* stored */
+    tool_out_number(out, 0x800, 2); /* flag: UTF-8 */
+    tool_out_number(out, 0, 2);     /* method: stored */
     tool_out_number(out, 0, 2);
     tool_out_number(out, 33, 2); /* 1980-01-01 */
     tool_out_number(out, e->crc, 4);
@@ -64,7 +63,7 @@ static void add_entry(archive *a, const char *name, const void *bytes, size_t n)
     tool_out_number(&a->out, 0x04034b50, 4);
     put_facts(&a->out, e, EXTRA + 4 + padding);
     tool_out_bytes(&a->out, e->name, strlen(e->name));
-    tool_out_number(&a->out, 1, 2); /* the sizes, of 64 bits */
+    tool_out_number(&a->out, 1, 2); /* ZIP64: sizes of 64 bits */
     tool_out_number(&a->out, 16, 2);
     tool_out_number(&a->out, n, 8);
     tool_out_number(&a->out, n, 8);
@@ -109,7 +108,7 @@ static void put_directory(archive *a)
     tool_out_number(out, 1, 4);
     tool_out_number(out, 0x06054b50, 4);
     tool_out_number(out, 0, 4);
-    tool_out_number(out, UINT32_MAX, 4); /* entries, twice */
+    tool_out_number(out, UINT32_MAX, 4); /* number of entries, twice */
     tool_out_number(out, UINT32_MAX, 4);
     tool_out_number(out, UINT32_MAX, 4);
     tool_out_number(out, 0, 2);
@@ -117,8 +116,8 @@ static void put_directory(archive *a)
 
 /* ---- the pickle, protocol 2 ---------------------------------------------------------------- */
 
-/* The class of a storage, and the type that an untyped one is read as: those that PyTorch has no
- * class for. */
+/* The storage class of a dtype, and for dtypes without a class of PyTorch the dtype of an untyped
+ * storage. */
 static const struct {
     tern_dtype dtype;
     const char *storage, *type;

@@ -1,4 +1,4 @@
-/* devices.c -- tern devices: what there is, and why something is not. */
+/* devices.c -- tern devices: lists the devices, and why some are missing. */
 #include "tool/tool.h"
 
 static const char *const kinds[] = {"cpu", "opencl", "cuda"};

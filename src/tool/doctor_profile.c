@@ -1,5 +1,5 @@
-/* doctor_profile.c -- the file that says what a device's driver gets wrong, and what is read of it
- * later. */
+/* doctor_profile.c -- writes the profile, the file of a device driver's faults and their
+ * workarounds. */
 #include "tool/doctor.h"
 #include "base/os.h"
 #include "tool/bench.h"
@@ -10,8 +10,8 @@
 
 /* ---- the device ---------------------------------------------------------------------------- */
 
-/* The device that is compared where none is named: not the cpu, which the others are compared with.
- * NULL: there is none. */
+/* Returns the default device: the best one other than the cpu, which is the reference. NULL: there
+ * is none. */
 static const char *other_device(void)
 {
     const char *best = tern_device_canonical("auto");
@@ -62,8 +62,8 @@ json_t *doctor_describe(const char *device, int seconds)
 }
 
 /* ---- limits and speed ------------------------------------------------------------------------
- * Each limit is what worked, asked for in a child of its own: one that ends it loses itself
- * alone. */
+ * Each limit is the largest value that worked, measured in a child process, so that a crash loses
+ * only that limit. */
 
 static void write_allocation(FILE *to, const void *user)
 {
@@ -87,7 +87,7 @@ static void write_allocation(FILE *to, const void *user)
     fprintf(to, "{\"largest_allocation\": %" PRId64 "}", worked);
 }
 
-/* Items read what others of their group wrote to local memory. */
+/* Work-items read what others of their group wrote to local memory. */
 static const char reach[] =
     "__kernel void reach(__global int *out, __local int *kept, int n)\n"
     "{\n"
@@ -170,7 +170,8 @@ json_t *doctor_speed(const char *device, int seconds)
 }
 
 /* ---- the matrix unit -------------------------------------------------------------------------
- * A product on it is tried in a child, so that a driver that ends or hangs there is wrong, too. */
+ * A product on the matrix unit runs in a child process: a driver that crashes or hangs is "wrong",
+ * too. */
 
 typedef struct matrix_question {
     const char *device;
@@ -181,7 +182,7 @@ static void write_matrix(FILE *to, const void *user)
 {
     const matrix_question *q = user;
     tern_device_info d = {0};
-    tern_os_setenv("TERN_DOCTOR", "off", 1); /* what an older profile says is no trial */
+    tern_os_setenv("TERN_DOCTOR", "off", 1); /* an older profile must not affect the trial */
     TERN_SCOPE {
         tern_tensor *x = tern_ones(TERN_SHAPE(128, 128), q->dtype, q->device);
         tern_item(tern_sum(tern_mm(x, x)));
@@ -207,7 +208,7 @@ void doctor_matrix(const char *device, int seconds, json_t *routes)
         const char *way = !text || *text == '-' ? "wrong" : *text == '1' ? "right" : NULL;
         free(text);
         if (!way)
-            continue; /* TERN_MATRIX leaves it out */
+            continue; /* TERN_MATRIX disables it */
         json_object_set_new(routes, keys[i], json_string(way));
         printf("matrix unit: %s, %s: %s\n", unit, tern_dtype_name(q.dtype), way);
     }
@@ -216,8 +217,9 @@ void doctor_matrix(const char *device, int seconds, json_t *routes)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* FNV-1a over platform, name, uuid, driver and tern's version, each with its end: another driver,
- * another file. The library computes the same (src/device/opencl/doctor.c). */
+/* FNV-1a hash of platform, name, uuid, driver and tern's version, each with its terminating zero,
+ * so that another driver has another file. The library computes the same key
+ * (src/device/opencl/doctor.c). */
 static uint64_t key_of(json_t *device)
 {
     static const char *const fields[] = {"platform", "name", "uuid", "driver"};
@@ -244,7 +246,7 @@ bool doctor_write(const char *path, json_t *profile)
     char beside[4300];
     tool_make_folders(path);
     snprintf(beside, sizeof beside, "%s.XXXXXX", path);
-    int file = tern_os_mkstemp(beside); /* of mode 0600 */
+    int file = tern_os_mkstemp(beside); /* mkstemp creates the file with mode 0600 */
     FILE *f = file >= 0 ? tern_os_fdopen(file, "w") : NULL;
     bool good = f && json_dumpf(profile, f, JSON_INDENT(1)) == 0 && putc('\n', f) != EOF;
     good = f && fclose(f) == 0 && good && tern_os_rename(beside, path) == 0;

@@ -1,5 +1,5 @@
-/* doctor_route.c -- ways around what failed: its kernels compiled without the driver's optimizer or
- * for smaller work-groups, products by another kernel. Each is tried in a child; the first that
+/* doctor_route.c -- workarounds for faults: kernels compiled without the driver's optimizer or for
+ * smaller work-groups, products by another kernel. Each is tried in a child process; the first that
  * helps is kept. */
 #include "tool/doctor.h"
 #include "base/os.h"
@@ -24,8 +24,8 @@ static void ask_kernels(FILE *to, const void *user)
     fputs(names, to);
 }
 
-/* The kernels of a row: of a driver's message, or as they were launched; those of the cpu where the
- * driver does not live long enough to report. */
+/* Returns the kernels of a row: from a driver's message, or as launched on the device, or as
+ * launched on the cpu if the driver crashes too early. */
 static char *kernels_of(const doctor_work *w, const doctor_report *r)
 {
     const char *at = strstr(r->text, "kernel ");
@@ -43,7 +43,7 @@ static char *kernels_of(const doctor_work *w, const doctor_report *r)
     return names ? names : doctor_ask(SECONDS, ask_kernels, &q);
 }
 
-/* Gives each kernel of the list a way; returns how many were kernels. */
+/* Adds a route for each kernel of the list; returns the number of kernels. */
 static int add_ways(json_t *routes, const char *names, const char *type, const char *way,
                     bool products)
 {
@@ -64,7 +64,7 @@ static int add_ways(json_t *routes, const char *names, const char *type, const c
     return n;
 }
 
-/* How kernels' names end for a type. */
+/* Returns the suffix of kernels' names for a dtype. */
 static const char *suffix_of(tern_dtype dtype)
 {
     return dtype == TERN_F32   ? "f32"
@@ -120,7 +120,7 @@ static bool find_route(const doctor_work *w, doctor_report *r, const char *folde
     return found;
 }
 
-/* " a b " as "a, b". */
+/* Writes " a b " to r->kernels as "a, b". */
 static void note_kernels(doctor_report *r, const char *names)
 {
     size_t used = 0;
@@ -136,7 +136,8 @@ static void note_kernels(doctor_report *r, const char *names)
 
 void doctor_find_routes(const doctor_work *w, const char *folder, json_t *routes, json_t *refused)
 {
-    bool readable = strncmp(w->device, "opencl", 6) == 0; /* who reads them: src/device/opencl */
+    bool readable = strncmp(w->device, "opencl", 6) == 0; /* only OpenCL devices read routes
+                                                             (src/device/opencl) */
     for (int i = 0; i < w->n; i++) {
         doctor_report *r = &w->reports[i];
         if (!doctor_is_fault(r->verdict))

@@ -1,5 +1,5 @@
-/* environment.c -- tern env: the variables of the environment that the library reads, and what
- * is wrong with those that are set. */
+/* environment.c -- tern env: the environment variables that the library reads, and errors in those
+ * that are set. */
 #include "tool/tool.h"
 #include <string.h>
 
@@ -19,7 +19,7 @@ const char *tool_env(const char *name)
     return NULL;
 }
 
-/* "0|1" as "0, 1". */
+/* Prints "0|1" as "0, 1". */
 static void print_values(const char *values)
 {
     for (const char *v = values; *v; v++)

@@ -1,4 +1,4 @@
-/* kinds.c -- which kind a file is, by its contents. */
+/* kinds.c -- detects the format of a file by its contents. */
 #define _GNU_SOURCE
 #include "base/magic.h"
 #include "base/os.h"
@@ -21,7 +21,7 @@ static tool_kind named(tool_holds holds, const char *name)
     return kind;
 }
 
-/* An archive, by its first entry and its directory. */
+/* Determines the kind of a zip archive by its first entry and its directory. */
 static tool_kind kind_of_zip(FILE *file, const char *head, size_t n)
 {
     char *tail = malloc(TAIL);
@@ -38,7 +38,7 @@ static tool_kind kind_of_zip(FILE *file, const char *head, size_t n)
     return named(TOOL_HOLDS_TENSORS, kind);
 }
 
-/* A JSON object, by its members. */
+/* Determines the kind of a JSON object by its members. */
 static tool_kind kind_of_json(const char *path)
 {
     static const struct {
@@ -70,7 +70,7 @@ static tool_kind kind_of_json(const char *path)
     return kind;
 }
 
-/* A line of base64, a space and a number. */
+/* Whether head begins with a line of base64, a space and a number. */
 static bool is_tiktoken(const char *head)
 {
     static const char base64[] =
@@ -80,7 +80,7 @@ static bool is_tiktoken(const char *head)
     return n >= 4 && n % 4 == 0 && head[n] == ' ' && digits && strchr("\r\n", head[n + 1 + digits]);
 }
 
-/* Whether no byte is one that texts do not have. */
+/* Whether no byte is a control character other than white space. */
 static bool is_text(const char *head, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -103,7 +103,7 @@ static tool_kind kind_of_text(const char *path, const char *head, size_t n)
     return named(TOOL_HOLDS_TEXT, "text");
 }
 
-/* What base/magic.def knows, without the article. */
+/* Returns the kind of a row of base/magic.def, with the name without its article. */
 static tool_kind kind_of_magic(const tern_magic *magic)
 {
     static const struct {
@@ -124,7 +124,7 @@ static tool_kind kind_of_magic(const tern_magic *magic)
     return kind;
 }
 
-/* A tar is PyTorch's where its first members are. */
+/* Whether the first member of a tar archive is one of PyTorch's. */
 static bool is_torch_tar(const char *head)
 {
     static const char *const members[] = {"sys_info", "pickle", "tensors", "storages"};
@@ -150,7 +150,7 @@ static tool_kind kind_of_head(FILE *file, const char *path, const char *head, si
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (n >= kinds[i].n && memcmp(head, kinds[i].bytes, kinds[i].n) == 0)
             return named(TOOL_HOLDS_TENSORS, kinds[i].name);
-    /* its magic number, in a frame from protocol 4 on */
+    /* torch.save's magic number, in a frame from pickle protocol 4 on */
     if (n > 24 && head[0] == '\x80' &&
         memcmp(head + (head[2] == '\x95' ? 11 : 2), "\x8a\x0a\x6c\xfc", 4) == 0)
         return named(TOOL_HOLDS_TENSORS, "PyTorch stream of pickles (torch.save before 1.6)");

@@ -1,4 +1,5 @@
-/* models.c -- what `tern show` and `tern convert` have of libtern_models, where it is built. */
+/* models.c -- the parts of `tern show` and `tern convert` that use libtern_models, if that is
+ * built. */
 #include "tool/convert.h"
 #include "tool/tool.h"
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* new.c -- tern new: writes a project that builds, trains and is tested. Its files are those of
+/* new.c -- tern new: writes a project that builds, trains and has a test, from the files of
  * src/tool/project. */
 #include "tool/tool.h"
 #include "base/os.h"
@@ -6,12 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
-/* The files, as cmake/project_files.cmake writes them into the build's folder. */
+/* The files, which cmake/project_files.cmake writes into the build folder. */
 extern const struct tool_file {
     const char *path, *text;
 } tool_project[];
 
-/* The last part of path as the name of a program: letters, digits, _ and -, first a letter. */
+/* Copies the last part of path to name; a program's name begins with a letter and has letters,
+ * digits, _ and -. */
 static bool name_of(const char *path, char name[64])
 {
     size_t end = strlen(path);
@@ -30,12 +31,12 @@ static bool name_of(const char *path, char name[64])
         name[i] = (char)c;
     }
     name[n] = '\0';
-    /* Targets of CMake's own. */
+    /* names of CMake's own targets */
     return strcmp(name, "test") != 0 && strcmp(name, "all") != 0 && strcmp(name, "install") != 0 &&
            strcmp(name, "clean") != 0;
 }
 
-/* Writes a file of the project with @NAME@ replaced; files that are there are not overwritten. */
+/* Writes a file of the project with @NAME@ replaced; existing files are not overwritten. */
 static int write_file(const char *folder, const struct tool_file *file, const char *name)
 {
     char path[4200];

@@ -1,4 +1,4 @@
-/* os_children.c -- children of `tern doctor`, by fork and a socket. */
+/* os_children.c -- child processes of `tern doctor`, by fork and a socket pair. */
 #define _GNU_SOURCE
 #include "tool/os_children.h"
 #include "base/os.h"
@@ -61,7 +61,7 @@ long tool_child_receive(int socket, int seconds, void *to, size_t bytes)
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
-#ifndef MSG_NOSIGNAL /* macOS: SO_NOSIGPIPE is set instead */
+#ifndef MSG_NOSIGNAL /* on macOS SO_NOSIGPIPE is set instead */
 #define MSG_NOSIGNAL 0
 #endif
 
@@ -85,7 +85,8 @@ static void become_child(const char *routes)
         setenv("TERN_DOCTOR", routes ? routes : "off", 1);
 }
 
-/* Two ends that keep messages apart, which no other child of the process inherits. */
+/* Creates a socket pair that preserves message boundaries and that other children do not
+ * inherit. */
 static bool make_ends(int ends[2])
 {
 #ifdef __linux__

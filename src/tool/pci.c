@@ -1,11 +1,12 @@
-/* pci.c -- cards on the PCI bus that no driver shows as a device, and what to install for them. */
+/* pci.c -- finds cards on the PCI bus that no driver offers as a device, and what to install for
+ * them. */
 #include "tool/tool.h"
 #include "base/os.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* What each vendor's cards need; devices by the driver have one of these words in their vendor or
- * name. */
+/* What to install for each vendor's cards; words: one of them occurs in the vendor or name of a
+ * device. */
 static const struct vendor {
     unsigned id;
     const char *name, *words[3], *install;
@@ -25,7 +26,7 @@ static const struct vendor {
 };
 enum { VENDORS = sizeof vendors / sizeof *vendors };
 
-/* The number in FOLDER/CARD/FILE, as 0x10de; 0 where there is none. */
+/* Returns the number in FOLDER/CARD/FILE, such as 0x10de; 0 if there is none. */
 static unsigned number_in(const char *folder, const char *card, const char *file)
 {
     char path[4200], text[32] = "";
@@ -74,7 +75,7 @@ int tool_missing_drivers(const char *folder, FILE *out)
     for (struct tern_os_dirent *card; cards && (card = tern_os_readdir(cards));) {
         const unsigned class = number_in(folder, card->d_name, "class") >> 16;
         const unsigned id = number_in(folder, card->d_name, "vendor");
-        if (class != 0x03 && class != 0x12) /* displays, and accelerators */
+        if (class != 0x03 && class != 0x12) /* display controllers and accelerators */
             continue;
         for (int i = 0; i < VENDORS; i++) {
             const struct vendor *v = &vendors[i];

@@ -1,4 +1,4 @@
-/* show.c -- tern show: which kind a file is, its size, and what is in it. */
+/* show.c -- tern show: the format of a file, its size, and its contents. */
 #include "tool/convert.h"
 #include "base/os.h"
 #include "tool/tool.h"
@@ -29,7 +29,8 @@ static void print_types(tern_file *file)
     putchar('\n');
 }
 
-/* ---- other contents: false after an error -------------------------------------------------- */
+/* ---- other contents (functions return false after an error)
+ * ------------------------------------ */
 
 static bool show_image(const char *path)
 {
@@ -70,7 +71,7 @@ static void print_line(const char *what, tern_dataset *lines)
     tool_print_text(text);
 }
 
-/* A table of numbers: its rows, its columns, and where it is not packed its first line. */
+/* Shows a table of numbers: rows, columns and, if it is not compressed, its first line. */
 static bool show_table(const char *path, bool packed)
 {
     tern_dataset *table = tern_datasets_csv(path, NULL);
@@ -89,7 +90,7 @@ static bool show_table(const char *path, bool packed)
     return good;
 }
 
-/* Samples of an archive that have a file of some ending. */
+/* Shows which samples of an archive have files with which endings. */
 static bool show_archive(const char *path)
 {
     static const char *const fields[] = {"jpg;jpeg;png;webp;bmp", "cls", "json", "txt", "npy;npz",
@@ -110,7 +111,7 @@ static bool show_archive(const char *path)
     return true;
 }
 
-/* What is in a packed file is known by trying. */
+/* The contents of a compressed file are found by trying each format. */
 static bool show_packed(const char *path)
 {
     static bool (*const ways[])(const char *path) = {show_idx, show_archive};
@@ -122,7 +123,7 @@ static bool show_packed(const char *path)
     return show_table(path, true);
 }
 
-/* Lines that may be a vocabulary, or a table: what they are is known by reading them. */
+/* Determines by reading whether lines of text are a vocabulary or a table. */
 static tool_kind kind_of_lines(const char *path, tool_kind kind)
 {
     static const struct {
@@ -155,7 +156,7 @@ static bool show_lines(const char *path)
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-/* Tensors; of a folder without any its tokenizer. */
+/* Shows the tensors of a file or folder, or the tokenizer of a folder without tensors. */
 static int show_tensors(const char *const *words, int n, bool folder)
 {
     tern_file *file = tern_safe_open(words[0]);

@@ -1,4 +1,4 @@
-/* summary.c -- tern summary: what is in a file of tensors or a model. */
+/* summary.c -- tern summary: the contents of a file of tensors or of a model. */
 #include "tool/convert.h"
 #include "tool/tool.h"
 #include <math.h>
@@ -10,7 +10,7 @@ static bool values;
 typedef struct totals {
     int64_t elements;
     double bytes;
-    int width; /* of the longest name */
+    int width; /* width of the longest name */
 } totals;
 
 static int width_of(const char *name, int width)
@@ -34,7 +34,7 @@ static void print_head(const totals *t)
            values ? "  [least, mean, largest]" : "");
 }
 
-/* Least, mean and largest of the elements that are finite, and how many are not. */
+/* Prints minimum, mean and maximum of the finite elements, and the number of non-finite ones. */
 static void print_values(tern_tensor *x)
 {
     int64_t n = x ? tern_numel(x) : 0, odd = 0;
@@ -97,8 +97,8 @@ void tool_print_text(const char *text)
     puts(text[i] ? "..." : "");
 }
 
-/* tern's name of a type; of blocks, which are read as float32, and of what tern does not have the
- * file's. */
+/* Returns tern's name of a dtype; the file's own name for blocks, which are read as float32, and
+ * for types that tern lacks. */
 static const char *type_of(const tern_file *file, const char *name)
 {
     tern_dtype dtype = tern_file_dtype(file, name);

@@ -1,4 +1,5 @@
-/* tune.c -- tern tune: which way products of a few classes are fastest on an OpenCL device. */
+/* tune.c -- tern tune: finds the fastest kernels for a few classes of products on an OpenCL
+ * device. */
 #include "tool/tune.h"
 #include "base/os.h"
 #include "tool/doctor.h"
@@ -7,13 +8,14 @@
 #include <string.h>
 
 enum { MOST_LOST = 3, LARGEST = 1 << 14 };
-static const double least_gain = 1.03; /* below that times differ by chance */
+static const double least_gain = 1.03; /* smaller gains are within the noise */
 
 static const char *only, *path, *given;
 static int seconds = 30, size;
 static bool quick, anew, verbose;
 
-/* ---- what is tried --------------------------------------------------------------------------- */
+/* ---- candidates
+ * -------------------------------------------------------------------------------- */
 
 typedef struct candidate {
     bool quick;
@@ -36,7 +38,8 @@ static const candidate half_ways[] = {
 };
 enum { WAYS = sizeof ways / sizeof *ways, HALF_WAYS = sizeof half_ways / sizeof *half_ways };
 
-/* Way i, of which the first is "", what the library does untuned; false behind the last. */
+/* Writes the candidate i to way; candidate 0 is "", the library's untuned choice. Returns false
+ * after the last. */
 static bool way_at(const tune_class *c, int i, char way[64])
 {
     const bool half = tune_is_half(c);
@@ -71,7 +74,7 @@ static void make_classes(tune_class *classes, int64_t of)
     }
 }
 
-/* Whether a class is one of "large,batched". */
+/* Whether a class is in the list `only`, such as "large,batched". */
 static bool is_wanted(const char *name)
 {
     for (const char *w = only; w && *w; w += strcspn(w, ","), w += *w == ',')
@@ -82,7 +85,7 @@ static bool is_wanted(const char *name)
 
 /* ---- a class --------------------------------------------------------------------------------- */
 
-/* The words of a route: "tiles tile=8x8x4x4x8x4", "gemm". */
+/* Writes the route's words to text, for example "tiles tile=8x8x4x4x8x4" or "gemm". */
 static const char *route_of(const tune_class *c, const char *way, char text[96])
 {
     const char *tile = strchr(way, ':');
@@ -112,8 +115,8 @@ static void print_trial(const tune_trial *t, int done, int all)
     fflush(stdout);
 }
 
-/* The lines of a class: what was found, and the route where it is better than what is there without
- * one. NULL where that was not measured. */
+/* Returns the lines of a class: the measurement, and the route if it is faster than no route. NULL
+ * if nothing was measured. */
 static char *lines_of(const tune_class *c, const tune_trial *untuned, const tune_trial *best,
                       int late)
 {
@@ -156,7 +159,7 @@ static char *tune_one(const char *device, const tune_class *c)
     }
     if (lost == MOST_LOST)
         printf("  %-8s  the others are not tried: %d were lost in a row\n", c->name, MOST_LOST);
-    /* A way that took too long may be the fastest of an idle machine. */
+    /* A candidate that exceeded the time limit may be the fastest on an idle machine. */
     if (untuned.late || (late && !others)) {
         printf("  %-8s  nothing is written: %d of %d ways were not measured within %d seconds%s\n",
                c->name, late, all, seconds,
@@ -176,7 +179,8 @@ static void print_result(const tune_class *c, const char *result, bool kept)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* A part of a name that a line of the file can hold: no comment, and single blanks. */
+/* Copies the part of a name that a line of the file can hold: without comments or repeated
+ * blanks. */
 static void cut_name(char to[256], const char *name)
 {
     snprintf(to, 256, "%s", name ? name : "");
@@ -243,14 +247,15 @@ static int run(const char *const *words, int n)
         snprintf(file.path, sizeof file.path, "%s", path);
     else if (!tune_file_path(file.path, sizeof file.path))
         return tool_fail(TOOL_WRONG, "tune: neither XDG_CONFIG_HOME nor HOME is set");
-    tern_os_setenv("TERN_OPENCL_TUNING", "off", 1); /* the device opens whatever the file holds */
+    tern_os_setenv("TERN_OPENCL_TUNING", "off", 1); /* the device must open whatever the tuning
+                                                       file holds */
     json_t *device = doctor_describe(n ? words[0] : "opencl:0", seconds);
     if (!device)
         return TOOL_WRONG;
     const char *name = json_string_value(json_object_get(device, "device"));
     cut_name(key.name, json_string_value(json_object_get(device, "name")));
     const char *unit = json_string_value(json_object_get(device, "matrix_unit"));
-    const char *forced = tool_env("TERN_MATRIX"); /* "plain" is for any device */
+    const char *forced = tool_env("TERN_MATRIX"); /* "plain" works on any device */
     const bool has_unit = (unit && *unit) || (forced && strcmp(forced, "plain") == 0);
     cut_name(key.driver, json_string_value(json_object_get(device, "driver")));
     if (strncmp(name, "opencl", 6) != 0 || !*key.name || !*key.driver)

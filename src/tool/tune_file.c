@@ -1,5 +1,5 @@
-/* tune_file.c -- the tuning file that the library reads: a device's results lie between two
- * comments, and what others wrote there stays. */
+/* tune_file.c -- the tuning file that the library reads: a device's results are between two
+ * comments, and the rest of the file is kept. */
 #include "tool/tune.h"
 #include "base/os.h"
 #include <errno.h>
@@ -39,7 +39,7 @@ static char *whole_file(const char *path)
     return NULL;
 }
 
-/* What comes before the classes; another key, another text. */
+/* Writes the lines before the classes; they differ for each key. */
 static void head_of(const tune_key *key, char *text, size_t bytes)
 {
     snprintf(text, bytes,
@@ -49,7 +49,7 @@ static void head_of(const tune_key *key, char *text, size_t bytes)
              TERN_VERSION_TEXT);
 }
 
-/* "# large: ..." and the route below it. */
+/* Reads the classes: "# large: ..." and the route on the next line. */
 static void take_classes(tune_file *file, const char *from, const char *end,
                          const tune_class *classes)
 {
@@ -104,7 +104,7 @@ bool tune_file_write(const tune_file *file, const tune_key *key)
     char beside[4200];
     tool_make_folders(file->path);
     snprintf(beside, sizeof beside, "%s.XXXXXX", file->path);
-    int made = tern_os_mkstemp(beside); /* of mode 0600 */
+    int made = tern_os_mkstemp(beside); /* mkstemp creates the file with mode 0600 */
     FILE *to = made >= 0 ? tern_os_fdopen(made, "w") : NULL;
     bool good = to && print(to, file, key);
     good = to && fclose(to) == 0 && good && tern_os_rename(beside, file->path) == 0;

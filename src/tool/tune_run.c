@@ -1,5 +1,5 @@
-/* tune_run.c -- one way of a product in a child of its own: right on odd sizes first, then its time
- * by the device's events. */
+/* tune_run.c -- tries one kernel for a product in a child process: checks odd sizes first, then
+ * measures the time by the device's events. */
 #include "tool/tune.h"
 #include "base/os.h"
 #include "tool/doctor.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <tern/profiler.h>
 
-/* "" for the library's own choice; the variable is read at each product. */
+/* Sets TERN_OPENCL_GEMM, which each product reads; "" means the library's own choice. */
 static void take_way(const char *way)
 {
     if (*way)
@@ -16,7 +16,7 @@ static void take_way(const char *way)
         tern_os_unsetenv("TERN_OPENCL_GEMM");
 }
 
-/* (count, rows, columns), or such a look at memory that lies the other way. */
+/* Returns a tensor (count, rows, columns), or a transposed view of that shape. */
 static tern_tensor *operand(const tune_trial *t, int64_t rows, int64_t columns, char layout)
 {
     const tern_dtype dtype = tune_is_half(&t->of) ? TERN_F16 : TERN_F32;
@@ -38,11 +38,11 @@ static bool is_right(const tune_trial *t)
         tern_tensor *z = tern_bmm(x, y);
         apart = tern_item(tern_max(tern_abs(tern_sub(z, expected))));
     }
-    /* Sums of 75 products of normal numbers, some 40 at most; not with NaN. */
+    /* The sums of 75 products of normal numbers are at most about 40; NaN fails the comparison. */
     return apart <= (tune_is_half(&t->of) ? 0.06 : 1e-3);
 }
 
-/* Seconds of one product, of n in a row; 0 after an error. */
+/* Returns the seconds of one product, measured over n; 0 after an error. */
 static double time_of(tern_tensor *x, tern_tensor *y, int n)
 {
     tern_profiler_row row = {0};
@@ -63,7 +63,7 @@ static double time_of(tern_tensor *x, tern_tensor *y, int n)
     return tern_last_status() == TERN_OK ? seconds / n : 0;
 }
 
-/* The best of a few rounds that are long enough for the clock. */
+/* Returns the best of a few rounds, each long enough for the clock. */
 static double best_time(const tune_trial *t)
 {
     double best = 0, round = t->quick ? 0.01 : 0.05;
@@ -72,7 +72,7 @@ static double best_time(const tune_trial *t)
         tern_tensor *y = operand(t, t->of.k, t->of.n, t->of.layout[1]);
         take_way(t->way);
         double once = time_of(x, y, 1);
-        once = time_of(x, y, 1); /* the first compiles */
+        once = time_of(x, y, 1); /* the first call compiles */
         int n = once > 0 && round / once < 200 ? (int)(round / once) + 1 : 200;
         for (int i = 0; i < 3 && tern_last_status() == TERN_OK; i++) {
             double seconds = time_of(x, y, n);
@@ -82,7 +82,7 @@ static double best_time(const tune_trial *t)
     return best;
 }
 
-/* In the child: seconds, or "!" and why not. */
+/* Runs in the child: writes the seconds, or "!" and the reason. */
 static void measure(FILE *to, const void *user)
 {
     const tune_trial *t = user;

@@ -1,4 +1,4 @@
-/* adapter.c -- adapters of low rank as GGUF files, as llama.cpp reads them: `general.type`
+/* adapter.c -- LoRA adapters as GGUF files in llama.cpp's format, whose `general.type` is
  * adapter. */
 #include "base/text.h"
 #include "base/os.h"
@@ -28,7 +28,8 @@ typedef struct saving {
     const json_t *config;
 } saving;
 
-/* The layer's path of a tensor of PEFT's, and which of both it is; -1: neither. */
+/* Copies the layer's path from PEFT's name of a tensor; returns which of the two parts it is, or
+ * -1. */
 static int part_of(const char *key, char path[512])
 {
     for (int i = 0; i < 2; i++)
@@ -40,15 +41,15 @@ static int part_of(const char *key, char path[512])
     return -1;
 }
 
-/* Rows of B are those of the layer's weight. What alpha / r does not say is multiplied into
- * them. */
+/* Returns B with its rows in the order of the layer's weight in the file, multiplied by the part of
+ * the scale that alpha / r does not express. */
 static tern_tensor *values_of(void *user, const gguf_item *item)
 {
     const saving *s = user;
     char weight[520];
     int64_t r;
     double scale;
-    if (!item->path) /* A */
+    if (!item->path) /* the tensor is A */
         return item->values;
     snprintf(weight, sizeof weight, "%s.weight", item->path);
     tern_tensor *x = item->values;
@@ -144,7 +145,7 @@ typedef struct reading {
     int found;
 } reading;
 
-/* The two tensors of a layer, where the file has them. */
+/* Reads the two tensors of a layer if the file has them. */
 static tern_status read_layer(const char *path, tern_module *layer, void *user)
 {
     reading *f = user;
@@ -201,7 +202,7 @@ static tern_status check_file(reading *f)
     return TERN_OK;
 }
 
-/* Tensors that no layer took. Norms beside an adapter are left out, as llama.cpp does. */
+/* Fails for tensors that no layer used. Norms beside an adapter are ignored, as in llama.cpp. */
 static tern_status check_left(const reading *f)
 {
     char name[600];
@@ -249,8 +250,8 @@ static tern_status look(const char *path, tern_module *layer, void *user)
     return TERN_OK;
 }
 
-/* The last words of paths, as people write target_modules, where these are all layers of that name;
- * else the paths. */
+/* Returns target_modules: a path's last word if all layers of that name have an adapter, else the
+ * paths. */
 static json_t *short_targets(const reading *f)
 {
     json_t *words = json_object(), *list = json_array();
@@ -278,7 +279,7 @@ static json_t *config_of(reading *f)
     double alpha;
     if (gguf_real(&f->g, "adapter.lora.alpha", NAN, &alpha) != TERN_OK)
         return NULL;
-    alpha = alpha == 0 ? (double)f->r : alpha; /* stands for a scale of 1 */
+    alpha = alpha == 0 ? (double)f->r : alpha; /* so that the scale is 1 */
     tern_lora_options o = tern_lora_defaults();
     const char *none[] = {"all-linear", NULL};
     o.r = f->r;

@@ -1,28 +1,28 @@
-/* config.c -- the keys of a GGUF as the config.json of the same model. What no key says, the
- * architecture decides. */
+/* config.c -- converts the keys of a GGUF file to the config.json of the same model. Values without
+ * a key are fixed by the architecture. */
 #include "models/gguf/gguf.h"
 #include <stdio.h>
 #include <string.h>
 
-/* What the keys say. */
+/* The values of the keys. */
 typedef struct facts {
     const gguf_file *g;
     json_t *json;
     int64_t layers, width, hidden, heads, kv_heads, head_dim, places, rotary_dims, rows;
     double eps, theta;
-    char (*keys)[128]; /* two texts that key_of writes in turn */
+    char (*keys)[128]; /* two buffers that key_of uses alternately */
     int turn;
 } facts;
 
 typedef struct architecture {
     const char *name, *class_name, *type;
-    const char *activation; /* hidden_act */
+    const char *activation; /* value of hidden_act */
     tern_status (*more)(facts *f);
-    bool layer_norm; /* eps is layer_norm_epsilon's */
+    bool layer_norm; /* the key of eps is that of layer norms, layer_norm_epsilon */
     bool fused;      /* gate and up are one matrix */
 } architecture;
 
-/* Of the last two calls both are there. */
+/* Returns the full key; the results of the last two calls stay valid. */
 static const char *key_of(facts *f, const char *name)
 {
     return gguf_key(f->g, name, f->keys[f->turn++ % 2]);
@@ -57,7 +57,7 @@ static bool has_tensor(facts *f, const char *name)
 
 /* ---- rotary positions -------------------------------------------------------------------- */
 
-/* The numbers of a tensor that is no parameter: what each frequency is divided by. */
+/* Appends the values of a factors tensor, which frequencies are divided by, to list. */
 static tern_status take_factors(facts *f, const char *name, json_t *list)
 {
     tern_status status = TERN_OK;
@@ -82,7 +82,7 @@ static tern_status take_factors(facts *f, const char *name, json_t *list)
     return status;
 }
 
-/* The places that the model was trained for before it was stretched. */
+/* Sets the length that the model was trained with before its context was extended. */
 static tern_status set_original(facts *f, json_t *rope)
 {
     int64_t original;
@@ -128,7 +128,7 @@ static tern_status use_yarn(facts *f, json_t *rope)
     return set_original(f, rope);
 }
 
-/* What stretches the frequencies: a tensor of factors, or what `rope.scaling.type` says. */
+/* Reads the scaling of the frequencies: a tensor of factors, or `rope.scaling.type`. */
 static tern_status read_scaling(facts *f, json_t *rope)
 {
     const char *type;
@@ -155,14 +155,14 @@ static tern_status read_scaling(facts *f, json_t *rope)
     }
     if (yarn)
         return use_yarn(f, rope);
-    TRY(gguf_real(f->g, key_of(f, "rope.scale_linear"), 1, &factor)); /* of old files */
+    TRY(gguf_real(f->g, key_of(f, "rope.scale_linear"), 1, &factor)); /* key of old files */
     TRY(gguf_real(f->g, key_of(f, "rope.scaling.factor"), factor, &factor));
     linear = (linear || !type) && factor != 1 && factor != 0;
     TRY(set_in(f, rope, "rope_type", json_string(linear ? "linear" : "default")));
     return linear ? set_in(f, rope, "factor", json_real(factor)) : TERN_OK;
 }
 
-/* How much of a head turns, where it is not all. */
+/* Sets the rotated fraction of a head, if that is not 1. */
 static tern_status set_rotary_dims(facts *f, json_t *rope)
 {
     return f->rotary_dims == f->head_dim
@@ -173,7 +173,7 @@ static tern_status set_rotary_dims(facts *f, json_t *rope)
 
 static tern_status set_rope(facts *f, const char *layers)
 {
-    json_t *rope = json_object(); /* the config's before it is filled */
+    json_t *rope = json_object(); /* added to the config before it is filled */
     TRY(set(f, "rope_parameters", layers ? json_pack("{s:o}", layers, rope) : rope));
     TRY(set_in(f, rope, "rope_theta", json_real(f->theta)));
     TRY(set_rotary_dims(f, rope));
@@ -220,7 +220,7 @@ static tern_status more_gemma(facts *f)
     return set_rope(f, NULL);
 }
 
-/* Queries are divided by the root of the heads' width, but of the models of 27 billion. */
+/* The scale of queries is 1 / sqrt(head_dim), except for the models with 27 billion parameters. */
 static tern_status set_scale(facts *f, int64_t layers_of_27b)
 {
     return set_real(f, "query_pre_attn_scalar",
@@ -256,7 +256,7 @@ static tern_status more_gemma3(facts *f)
     return set_rotary_dims(f, local);
 }
 
-/* No key says how training dropped: it does not. */
+/* Sets dropouts to 0, because no key holds them. */
 static tern_status no_dropout(facts *f, const char *const *names)
 {
     for (; *names; names++)
@@ -327,7 +327,7 @@ static const architecture *find(const gguf_file *g)
                           g->function, g->path, g->arch, names);
 }
 
-/* ---- what the keys promise, and the tensors keep ----------------------------------------- */
+/* ---- the tensors must have the sizes in the keys --------------------------------------------- */
 
 static tern_status check_tensor(facts *f, const char *name, int64_t rows, int64_t columns)
 {
@@ -342,7 +342,7 @@ static tern_status check_tensor(facts *f, const char *name, int64_t rows, int64_
                     (long long)(s.ndim > 1 ? s.dims[1] : -1), (long long)rows, (long long)columns);
 }
 
-/* Nothing is made of sizes before the tensors that have them were found. */
+/* The sizes are compared with the tensors before anything is allocated by them. */
 static tern_status check_layers(facts *f, const architecture *a)
 {
     char name[64];

@@ -1,10 +1,11 @@
-/* config_write.c -- the config.json of a model as the keys of a GGUF: config.c, undone. What no key
- * says must be what the architecture has, or the model is refused by the field's name. */
+/* config_write.c -- converts a model's config.json to the keys of a GGUF file, the inverse of
+ * config.c. A value without a key must be the one that the architecture fixes, or the model is
+ * refused with the field's name. */
 #include "models/gguf/write.h"
 #include <stdio.h>
 #include <string.h>
 
-/* Keys of an architecture, which all begin with its name. */
+/* The keys of an architecture, which all begin with its name. */
 typedef struct keys {
     gguf_writer *w;
     const models_model *m;
@@ -31,7 +32,7 @@ static bool is(const keys *k, const char *arch)
 
 /* ---- rotary positions ------------------------------------------------------------------------ */
 
-/* Numbers that frequencies are divided by, which stand in a file as a tensor. */
+/* Adds a tensor of factors, which frequencies are divided by. */
 static tern_status add_factors(keys *k, const char *name, const double *factors, int64_t n)
 {
     tern_tensor *x = tern_empty(TERN_SHAPE(n), TERN_F32, "cpu");
@@ -46,7 +47,7 @@ static tern_status add_factors(keys *k, const char *name, const double *factors,
     return to ? gguf_write_tensor(k->w, &item) : tern_last_status();
 }
 
-/* The factors of a config's list of them. */
+/* Adds the factors of a list in the config. */
 static tern_status add_list(keys *k, const char *name, const json_t *list, int64_t n)
 {
     double factors[MODELS_MOST_PAIRS];
@@ -124,7 +125,7 @@ static tern_status add_rope(keys *k)
     }
 }
 
-/* ---- what architectures decide --------------------------------------------------------------- */
+/* ---- values that the architecture fixes ------------------------------------------------------ */
 
 static const struct {
     const char *arch, *activation;
@@ -147,8 +148,8 @@ static tern_status check_activation(const keys *k)
     return no_key(k, what);
 }
 
-/* Gemma's layers with a window are those that its architecture has them in; of others all or
- * none. */
+/* In Gemma's models the layers with a window must be those that the architecture fixes; in others
+ * all layers have a window, or none. */
 static tern_status check_windows(const keys *k)
 {
     const models_config *c = &k->m->c;
@@ -200,8 +201,8 @@ static void add_sizes(keys *k)
         gguf_write_bool(k->w, key(k, "attention.causal"), false);
 }
 
-/* A cap of 0 is none. Readers divide by the caps of gemma2 whatever these are, and take those of
- * gemma3 as none where there is no key. */
+/* A cap of 0 means none. Readers always divide by gemma2's caps, and read a missing key of gemma3
+ * as no cap. */
 static tern_status add_cap(keys *k, const char *name, double cap)
 {
     char what[64];

@@ -1,5 +1,5 @@
-/* encode_k.c -- floats as blocks of 256 whose parts have scales of their own (K types), and of
- * uneven levels: scales, minima and levels by least squares, in turns. */
+/* encode_k.c -- encodes floats as K types, blocks of 256 whose parts have their own scales, and as
+ * uneven levels: scales, minima and levels are fitted alternately by least squares. */
 #include "models/gguf/encode.h"
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@ static const signed char points[16] = IO_BLOCK_POINTS;
 
 enum { BLOCK = 256, MOST_PART = 32, MOST_PARTS = 16 };
 
-/* x rounded, within limits; low for NaN. */
+/* Returns x rounded and clamped; low for NaN. */
 static int clamped(float x, int low, int high)
 {
     x = x > (float)low ? x : (float)low;
@@ -18,12 +18,12 @@ static int clamped(float x, int low, int high)
 
 /* ---- one part ------------------------------------------------------------------------------ */
 
-/* x as s q - m, q from 0 to top, m at least 0. */
+/* Approximates x by s q - m, with q from 0 to top and m >= 0. */
 typedef struct ranged {
     float s, m;
 } ranged;
 
-/* Levels for s and m, and the squared error that is left. */
+/* Computes the levels for s and m, and returns the squared error. */
 static float levels_of(const float *x, int n, int top, ranged r, int *q)
 {
     const float inverse = r.s > 0 ? 1 / r.s : 0;
@@ -36,7 +36,7 @@ static float levels_of(const float *x, int n, int top, ranged r, int *q)
     return error;
 }
 
-/* The s and m that levels are nearest with. */
+/* Returns the s and m with the least error for the levels. */
 static ranged fitted(const float *x, int n, const int *q, ranged r)
 {
     float sum_q = 0, sum_qq = 0, sum_x = 0, sum_xq = 0;
@@ -55,8 +55,7 @@ static ranged fitted(const float *x, int n, const int *q, ranged r)
     return s > 0 ? (ranged){s, m} : r;
 }
 
-/* From ranges on that are somewhat narrower and wider than the part's; of few levels they differ
- * less. */
+/* Tries ranges somewhat narrower and wider than the part's own; for few levels they differ less. */
 static ranged best_range(const float *x, int n, int top)
 {
     float low = 0, high = x[0], least = INFINITY;
@@ -82,7 +81,7 @@ static ranged best_range(const float *x, int n, int top)
     return best;
 }
 
-/* The s that x is nearest to s q with, q from -half to half - 1. */
+/* Returns the s with the least error of s q, with q from -half to half - 1. */
 static float best_scale(const float *x, int n, int half)
 {
     float most = 0, best = 0, gain = 0;
@@ -100,7 +99,7 @@ static float best_scale(const float *x, int n, int half)
                 sum_xq += x[i] * q;
                 sum_qq += q * q;
             }
-            /* by least squares sum_xq squared over sum_qq is what the error becomes smaller by */
+            /* least squares: the error is reduced by sum_xq squared / sum_qq */
             if (sum_qq > 0 && sum_xq * sum_xq > gain * sum_qq) {
                 gain = sum_xq * sum_xq / sum_qq;
                 best = sum_xq / sum_qq;
@@ -109,7 +108,7 @@ static float best_scale(const float *x, int n, int half)
     return best;
 }
 
-/* A scale as it is stored. */
+/* Writes a scale as float16 and returns the stored value. */
 static float as_half(unsigned char *to, float x)
 {
     gguf_put_half(to, x);
@@ -118,7 +117,7 @@ static float as_half(unsigned char *to, float x)
 
 /* ---- blocks: ranges ------------------------------------------------------------------------ */
 
-/* A block's scales and minima, whole multiples of d and dmin, and its levels. */
+/* A block's scales and minima, in units of d and dmin, and its levels. */
 typedef struct ranges {
     int scale[MOST_PARTS], min[MOST_PARTS], q[BLOCK];
 } ranges;
@@ -130,7 +129,7 @@ static void round_levels(const float *x, int each, int top, float d, float dmin,
                   (ranged){d * (float)r->scale[p], dmin * (float)r->min[p]}, r->q + p * each);
 }
 
-/* The d and dmin that the block is nearest with. */
+/* Computes the d and dmin with the least error for the block. */
 static void fit_both(const float *x, int each, const ranges *r, float *d, float *dmin)
 {
     double aa = 0, ab = 0, bb = 0, ax = 0, bx = 0;
@@ -153,7 +152,7 @@ static void fit_both(const float *x, int each, const ranges *r, float *d, float 
         *d = (float)(ax / aa);
 }
 
-/* Parts of `each` elements, scales and minima up to `most`; d and dmin are at `to`. */
+/* Fits parts of `each` elements with scales and minima up to `most`; writes d and dmin to `to`. */
 static void fit_ranges(const float *x, int each, int top, int most, unsigned char *to, ranges *r)
 {
     ranged part[MOST_PARTS];
@@ -178,7 +177,7 @@ static void fit_ranges(const float *x, int each, int top, int most, unsigned cha
     round_levels(x, each, top, d, dmin, r);
 }
 
-/* Scales and minima of six bits in 12 bytes. */
+/* Packs scales and minima of six bits into 12 bytes. */
 static void put_six_bits(const ranges *r, unsigned char *s)
 {
     for (int k = 0; k < 4; k++) {
@@ -215,7 +214,7 @@ void gguf_encode_q5_k(const float *x, unsigned char *to)
     put_low_bits(r.q, to + 48);
 }
 
-/* Two bits of levels, element by element of a half. */
+/* Packs two bits of each level, element by element of a half block. */
 static void put_two_bits(const int *q, unsigned char *qs)
 {
     memset(qs, 0, 64);
@@ -234,7 +233,7 @@ void gguf_encode_q2_k(const float *x, unsigned char *to)
 
 /* ---- blocks: scales of either sign --------------------------------------------------------- */
 
-/* Parts of 16, levels from -half, scales from -most to most - 1; d is at `to`. */
+/* Fits parts of 16 with levels from -half and scales from -most to most - 1; writes d to `to`. */
 static void fit_scales(const float *x, int half, int most, unsigned char *to, int scale[16],
                        int q[BLOCK])
 {

@@ -1,11 +1,11 @@
-/* export.c -- a model written as a GGUF: of one that was read from such a file its keys and its
- * tokenizer stay, in their order. */
+/* export.c -- writes a model as a GGUF file. A model read from a GGUF keeps that file's keys and
+ * tokenizer, in their order. */
 #include "models/gguf/write.h"
 #include "base/os.h"
 #include "models/quantize.h"
 #include <stdio.h>
 
-enum { TYPES = 32 }; /* more than a file has */
+enum { TYPES = 32 }; /* more types than a file has */
 
 const char *gguf_architecture(const models_model *m, const char *function)
 {
@@ -30,7 +30,7 @@ static bool ends_in(const char *path, const char *end)
     return n >= k && strcmp(path + n - k, end) == 0;
 }
 
-/* Rows of a head that stand as (0, 1, ...) come to stand as (0, d / 2, 1, d / 2 + 1, ...). */
+/* Reorders the rows of each head from the order (0, 1, ...) to (0, d / 2, 1, d / 2 + 1, ...). */
 static tern_tensor *neighbours(tern_tensor *x, int64_t heads)
 {
     const int64_t rows = tern_size(x, 0), columns = rows ? tern_numel(x) / rows : 0;
@@ -55,20 +55,21 @@ tern_tensor *gguf_unvalues(const models_model *m, const char *path, tern_tensor 
 typedef struct exporting {
     models_model *m;
     const char *function, *path;
-    const gguf_encoder *type; /* of all matrices; NULL: each as it is */
-    const gguf_file *from;    /* that the model was read from; NULL: from a directory */
-    tern_state_dict *dict;    /* of the model, by its own paths */
-    tern_state_dict *names;   /* the file's name: path, as metadata */
+    const gguf_encoder *type; /* type of all matrices; NULL: each keeps its own */
+    const gguf_file *from;    /* the file that the model was read from; NULL: read from a
+                                 directory */
+    tern_state_dict *dict;    /* the model's tensors by their paths */
+    tern_state_dict *names;   /* metadata: the path for each name in the file */
     gguf_writer w;
-    bool changed; /* a matrix is of another type than in the file */
+    bool changed; /* a matrix has another type than in the file */
     struct {
-        const gguf_encoder *type; /* NULL: one that is not written, but kept */
+        const gguf_encoder *type; /* NULL: a type without an encoder, copied unchanged */
         int64_t elements;
-    } types[TYPES]; /* of the matrices */
+    } types[TYPES]; /* types of the matrices */
     int n_types;
 } exporting;
 
-/* Counts a matrix whose elements are of a type. */
+/* Adds the elements of a matrix to the count of its type. */
 static void count_type(exporting *e, const gguf_encoder *type, int64_t elements)
 {
     int i = 0;
@@ -81,7 +82,8 @@ static void count_type(exporting *e, const gguf_encoder *type, int64_t elements)
     e->n_types += i == e->n_types;
 }
 
-/* The type of the most elements of matrices; NULL: none, or one that is not written. */
+/* Returns the type of most elements of matrices; NULL: there are none, or the type has no
+ * encoder. */
 static const gguf_encoder *most_common(const exporting *e)
 {
     int most = 0;
@@ -91,7 +93,7 @@ static const gguf_encoder *most_common(const exporting *e)
     return e->types[most].type;
 }
 
-/* The layer over blocks whose matrix a path is; NULL: none is. */
+/* Returns the layer over blocks whose matrix is at path, or NULL. */
 static tern_module *layer_of(const exporting *e, const char *path)
 {
     char module[512];
@@ -102,13 +104,13 @@ static tern_module *layer_of(const exporting *e, const char *path)
     return m && gguf_is_layer(m) ? m : NULL;
 }
 
-/* What is written for an item, as the file has it; called while it is written. */
+/* Returns the data of an item in the file's layout; called during writing. */
 static tern_tensor *values_of(void *user, const gguf_item *item)
 {
     const exporting *e = user;
-    if (!item->path && item->values) /* factors */
+    if (!item->path && item->values) /* rope factors */
         return item->values;
-    if (!item->path) { /* no parameter: as in the file */
+    if (!item->path) { /* no parameter: copied from the file */
         return item->encoder ? tern_file_get(e->from->file, item->name, "cpu")
                              : io_gguf_blocks(e->from->file, item->name, "cpu");
     }
@@ -125,7 +127,7 @@ static tern_tensor *values_of(void *user, const gguf_item *item)
     return gguf_unvalues(e->m, item->path, tern_to_dtype(tern_to(item->values, "cpu"), TERN_F32));
 }
 
-/* Whether all values come back from that type as they are. */
+/* Whether encoding to the type and decoding changes no value. */
 static bool is_kept(const exporting *e, const gguf_item *item, const io_block *block,
                     const gguf_encoder *encoder)
 {
@@ -157,7 +159,8 @@ static bool is_kept(const exporting *e, const gguf_item *item, const io_block *b
     return same;
 }
 
-/* Matrices of the type that is asked for, but tables of places; vectors are float32. */
+/* Chooses the type: matrices get the requested one, except position and token type embeddings;
+ * other tensors are float32. */
 static void choose_asked(const exporting *e, gguf_item *item)
 {
     const bool matrix = item->shape.ndim == 2 && strncmp(item->name, "position_embd", 13) != 0 &&
@@ -172,11 +175,11 @@ static void choose_asked(const exporting *e, gguf_item *item)
             gguf_encoder_named(item->encoder->otherwise ? item->encoder->otherwise : "F16");
     item->block = io_block_named(item->encoder->name);
     if (item->layer && ((const gguf_layer *)tern_nn_data(item->layer))->block == item->block)
-        item->encoder = NULL; /* blocks of that type already */
+        item->encoder = NULL; /* already blocks of that type */
 }
 
-/* Nothing is lost: blocks stay, values are of the file's type where that keeps them, else of their
- * own. */
+/* Chooses a type without loss: blocks stay; values get the file's type if that is lossless, else
+ * their own. */
 static void choose_kept(exporting *e, gguf_item *item)
 {
     static const char *const own[] = {"F32", "F16", "BF16"};
@@ -222,7 +225,7 @@ static tern_status add_parameter(exporting *e, const char *name, const char *pat
     return gguf_write_tensor(&e->w, &item);
 }
 
-/* Tensors that are no parameters, as the file has them. */
+/* Adds a tensor that is no parameter, unchanged. */
 static tern_status add_other(exporting *e, const char *name)
 {
     const char *type = tern_file_dtype_name(e->from->file, name);
@@ -235,7 +238,7 @@ static tern_status add_other(exporting *e, const char *name)
     return gguf_write_tensor(&e->w, &item);
 }
 
-/* In the order of the file, what it has not behind. */
+/* Adds the tensors in the order of the file, and then those that the file lacks. */
 static tern_status add_tensors(exporting *e)
 {
     const tern_file *file = e->from ? e->from->file : NULL;
@@ -257,7 +260,7 @@ static tern_status add_tensors(exporting *e)
     return TERN_OK;
 }
 
-/* The tensor of a module, a parameter or blocks. */
+/* Returns the weight of a module: a parameter or blocks. */
 static tern_tensor *weight_at(const exporting *e, const char *path)
 {
     tern_module *m = path ? tern_nn_child(e->m->module, path) : NULL;
@@ -266,7 +269,7 @@ static tern_tensor *weight_at(const exporting *e, const char *path)
                               : tern_nn_parameter(m, "weight");
 }
 
-/* Names that files of the architecture may lack. */
+/* Whether files of the architecture may lack a name. */
 static bool is_left_out(const models_model *m, const char *path)
 {
     for (const char *const *p = m->kind->left_out; p && *p; p++)
@@ -275,7 +278,8 @@ static bool is_left_out(const models_model *m, const char *path)
     return false;
 }
 
-/* Which parameter is which tensor of the file; a tied head is not one of its own. */
+/* Fills e->names: which parameter is which tensor of the file; a tied head has no tensor of its
+ * own. */
 static tern_status map_names(exporting *e)
 {
     char name[512], head[256] = "";
@@ -327,7 +331,7 @@ static tern_status add_pairs(exporting *e)
     return TERN_OK;
 }
 
-/* Of a model without a file of its own. */
+/* Writes the keys of a model that was not read from a GGUF. */
 static tern_status make_pairs(exporting *e)
 {
     const char *arch = gguf_architecture(e->m, e->function), *name = e->m->directory;

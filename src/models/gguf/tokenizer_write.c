@@ -1,4 +1,5 @@
-/* tokenizer_write.c -- the tokenizer.json of a model as the keys of a GGUF: tokenizer.c, undone. */
+/* tokenizer_write.c -- converts a model's tokenizer.json to the keys of a GGUF file, the inverse of
+ * tokenizer.c. */
 #include "models/gguf/vocabulary.h"
 #include "base/os.h"
 #include "models/gguf/write.h"
@@ -8,14 +9,14 @@
 #define KEY(name) "tokenizer.ggml." name
 #define CHAT      "tokenizer.chat_template."
 
-/* What stays of a template's name in its key. */
+/* The characters of a template's name that its key keeps. */
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 typedef struct writing {
     gguf_writer *w;
     const json_t *json, *model;
     tk_vocabulary v;
-    bool respells; /* WordPiece: "##ing" is "ing", and a word begins with U+2581 */
+    bool respells; /* WordPiece: "##ing" is written "ing", and a word's start begins with U+2581 */
 } writing;
 
 static tern_status unsupported(const writing *t, const char *what)
@@ -31,8 +32,8 @@ static const char *text_at(const json_t *object, const char *name)
     return text ? text : "";
 }
 
-/* The part of a normalizer or pre-tokenizer that has a type, by itself or in a sequence of them;
- * NULL: it has none. */
+/* Returns the part with a type: the normalizer or pre-tokenizer itself, or one in its sequence;
+ * NULL: there is none. */
 static const json_t *part_of(const json_t *part, const char *list, const char *type)
 {
     size_t i;
@@ -44,8 +45,8 @@ static const json_t *part_of(const json_t *part, const char *list, const char *t
     return found;
 }
 
-/* TERN_ERR_UNSUPPORTED for a part of another type than those of `types`, which end with NULL; what:
- * "normalizer". */
+/* Fails with TERN_ERR_UNSUPPORTED for a part of a type that is not in `types`, which ends with
+ * NULL; what: for example "normalizer". */
 static tern_status check_parts(const writing *t, const char *what, const char *list,
                                const char *const *types)
 {
@@ -83,7 +84,7 @@ static bool is_byte(const char *text, size_t n)
     return n == 6 && memcmp(text, "<0x", 3) == 0 && text[5] == '>';
 }
 
-/* Numbers that no token has are unused ones. */
+/* Ids without a token become unused tokens. */
 static tern_status read_tokens(writing *t, int64_t rows, bool bytes)
 {
     const json_t *added = json_object_get(t->json, "added_tokens"), *one;
@@ -115,7 +116,7 @@ static tern_status read_tokens(writing *t, int64_t rows, bool bytes)
     return TERN_OK;
 }
 
-/* Both halves of a merge, "a b" or ["a", "b"]. */
+/* Sets half and n to both halves of a merge, "a b" or ["a", "b"]. */
 static bool halves_of(const json_t *merge, const char *half[2], size_t n[2])
 {
     const char *text = json_string_value(merge), *space = text ? strchr(text, ' ') : NULL;
@@ -132,7 +133,7 @@ static bool halves_of(const json_t *merge, const char *half[2], size_t n[2])
     return space || (!text && half[0] && half[1]);
 }
 
-/* A token that merges make is the higher, the earlier the first of them stands. */
+/* Sets scores: the earlier the first merge that forms a token, the higher its score. */
 static tern_status score_by_merges(writing *t)
 {
     const json_t *merges = json_object_get(t->model, "merges"), *merge;
@@ -158,7 +159,7 @@ static tern_status score_by_merges(writing *t)
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
-/* What stands for a token there. */
+/* Writes the text of token i in the file's spelling. */
 static void write_token(writing *t, size_t i)
 {
     const tk_text_of *token = &t->v.tokens[i];
@@ -209,13 +210,13 @@ static tern_status write_merges(writing *t)
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-/* Whether a text of the model's is there and not empty. */
+/* Whether the model has a non-empty text of this name. */
 static bool has_text(const json_t *model, const char *name)
 {
     return *text_at(model, name) != 0;
 }
 
-/* The name of the pattern that words are cut by; NULL: none of those that have one. */
+/* Returns llama.cpp's name of the split pattern, or NULL if it has none. */
 static const char *pre_of(const writing *t)
 {
     const json_t *pre = json_object_get(t->json, "pre_tokenizer");
@@ -253,10 +254,10 @@ static tern_status write_byte_pairs(writing *t)
     return write_merges(t);
 }
 
-#define MARK "\xe2\x96\x81" /* U+2581, which stands for a space */
+#define MARK "\xe2\x96\x81" /* U+2581, which replaces a space */
 
-/* Whether normalizers do nothing but what SentencePiece's models of byte pairs do: spaces become
- * U+2581, and one may be put in front. */
+/* Checks that the normalizers only do what SentencePiece's BPE models do: replace spaces by U+2581
+ * and add one at the start. */
 static tern_status check_marks(const writing *t)
 {
     static const char *const types[] = {"Prepend", "Replace", NULL};
@@ -275,7 +276,8 @@ static tern_status check_marks(const writing *t)
     return TERN_OK;
 }
 
-/* Whether words are cut where no token reaches over: SentencePiece cuts none. */
+/* Checks that the pre-tokenizer only splits where no token spans the boundary, because
+ * SentencePiece does not split. */
 static tern_status check_words(const writing *t, const json_t *spaces)
 {
     static const char *const types[] = {"Metaspace", "Split", NULL};
@@ -339,7 +341,7 @@ static tern_status write_word_pieces(writing *t)
 
 /* ---- special tokens -------------------------------------------------------------------------- */
 
-/* The number of a token of that text; -1: there is none. */
+/* Returns the id of a token by its text, or -1. */
 static int64_t number_of(const writing *t, const char *text)
 {
     for (size_t i = 0; *text && i < t->v.n; i++)
@@ -348,7 +350,8 @@ static int64_t number_of(const writing *t, const char *text)
     return -1;
 }
 
-/* The first and the last special token that a post-processor puts around a text; -1: none. */
+/* Sets *first and *last to the special tokens that a post-processor adds around a text; -1:
+ * none. */
 static void around(const writing *t, int64_t *first, int64_t *last)
 {
     const json_t *post = json_object_get(t->json, "post_processor");
@@ -376,7 +379,7 @@ static void write_id(writing *t, const char *name, int64_t id)
         gguf_write_u32(t->w, key, id);
 }
 
-/* One id, or the first of a list of them. */
+/* Returns an id, or the first of a list of ids. */
 static int64_t id_in(const json_t *config, const char *name)
 {
     const json_t *id = json_object_get(config, name);
@@ -395,12 +398,13 @@ static void write_ids(writing *t, const json_t *config)
     write_id(t, "unknown", number_of(t, text_at(t->model, "unk_token")));
     write_id(t, "padding", id_in(config, "pad_token_id"));
     if (t->respells)
-        write_id(t, "seperator", last); /* so it is spelled */
+        write_id(t, "seperator", last); /* spelled so in the format */
     gguf_write_bool(t->w, KEY("add_bos_token"), first >= 0);
     gguf_write_bool(t->w, t->respells ? KEY("add_sep_token") : KEY("add_eos_token"), last >= 0);
 }
 
-/* Templates that are not the default one have keys of their own, and a list of their names. */
+/* Writes each template other than the default one under its own key, and the list of their
+ * names. */
 static void write_templates(writing *t, json_t *templates)
 {
     const char *name;

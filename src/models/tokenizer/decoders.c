@@ -1,4 +1,4 @@
-/* decoders.c -- what makes text of tokens again. */
+/* decoders.c -- decoders, which turn tokens into text. */
 #include "models/tokenizer/internal.h"
 #include <stdio.h>
 
@@ -14,8 +14,8 @@ static size_t start_of(const tk_words *words, size_t i)
 
 /* ---- bytes --------------------------------------------------------------------------------- */
 
-/* Bytes as text; what is not UTF-8 becomes U+FFFD, one for each longest beginning of a
- * character. */
+/* Appends bytes as text; each maximal prefix of a character that is not complete becomes one
+ * U+FFFD. */
 static tern_status extend_lossy(tk_words *to, const char *bytes, size_t n)
 {
     while (n) {
@@ -25,7 +25,7 @@ static tern_status extend_lossy(tk_words *to, const char *bytes, size_t n)
         n -= good;
         if (n == 0)
             break;
-        /* With the right bytes behind it a beginning is a character. */
+        /* A prefix is valid if adding continuation bytes makes it a character. */
         for (size_t have = 2; have < 4 && have <= n; have++) {
             char whole[4] = {bytes[0], bytes[1], have > 2 ? bytes[2] : '\x80', '\x80'};
             size_t size = (unsigned char)bytes[0] < 0xe0   ? 2
@@ -58,7 +58,8 @@ static tern_status byte_level(const tk_step *step, tk_matching *m, const tk_word
                 break;
             bytes[n++] = (char)byte;
         }
-        if (at < length || (length && n == before)) { /* not of bytes: as it is */
+        if (at < length || (length && n == before)) { /* not byte-level characters: the text is
+                                                         kept */
             memcpy(bytes + before, text, length);
             n = before + length;
         }
@@ -82,7 +83,7 @@ static int byte_of(const char *text, size_t n)
     return (int)byte;
 }
 
-/* A run of bytes: their text where they are UTF-8, else as many U+FFFD. */
+/* Adds a run of bytes: as text if they are UTF-8, else as one U+FFFD per byte. */
 static tern_status add_run(tk_words *out, const char *bytes, size_t n)
 {
     if (n && tk_utf8_end(bytes, n) == n)
@@ -123,7 +124,7 @@ static tern_status byte_fallback(const tk_step *step, tk_matching *m, const tk_w
 
 /* ---- words --------------------------------------------------------------------------------- */
 
-/* text with each `from` replaced, as words' last. */
+/* Appends text to the last word with every `from` replaced by `with`. */
 static tern_status extend_replaced(tk_words *to, const char *text, size_t n, const char *from,
                                    const char *with)
 {
@@ -138,7 +139,7 @@ static tern_status extend_replaced(tk_words *to, const char *text, size_t n, con
     return TERN_OK;
 }
 
-/* English as it is written: no spaces before signs. */
+/* Removes the spaces before punctuation and contractions of English. */
 static tern_status add_clean(tk_words *out, const char *text, size_t n)
 {
     static const char *const rows[][2] = {{" .", "."},     {" ?", "?"},           {" !", "!"},
@@ -304,7 +305,7 @@ static tern_status ctc_read(tk_step *step, const char *function, const json_t *j
     return tk_need_text(function, json, "word_delimiter_token", &step->other, &step->n_other);
 }
 
-/* Repeats once, blanks away, spaces for what is between words. */
+/* CTC: joins repeated tokens, removes blank tokens, and writes word delimiters as spaces. */
 static tern_status ctc(const tk_step *step, tk_matching *m, const tk_words *in, tk_words *out)
 {
     tk_words one = {0};

@@ -89,7 +89,7 @@ static void put_special(tk_maker *m, int64_t id, int type)
     tk_out_text(&m->o, type ? ",\"type_id\":1}}" : ",\"type_id\":0}}");
 }
 
-/* Writes key, then ["<s>",0] as in post-processors. */
+/* Writes key, which ends with "[", then the token, its id and "]". */
 static void put_named(tk_maker *m, const char *key, int64_t id)
 {
     tk_out_text(&m->o, key);

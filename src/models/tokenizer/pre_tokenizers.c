@@ -2,7 +2,7 @@
  * bytes. */
 #include "models/tokenizer/internal.h"
 
-/* ---- cutting ------------------------------------------------------------------------------- */
+/* ---- splitting ----------------------------------------------------------------------------- */
 
 /* Consecutive parts of a text, matches and the text between them. */
 typedef struct part {
@@ -137,7 +137,7 @@ static tern_status split(const tk_step *step, tk_matching *m, const tk_pieces *i
     return cut(step, m, by_pattern, step->behavior, in, out);
 }
 
-/* Words as Unicode has them; \w in a file's pattern takes more numbers. */
+/* Unicode's word characters; \w in a pattern of a file includes more numbers. */
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}"
 
 static tern_status whitespace_read(tk_step *step, const char *function, const json_t *json)
@@ -240,7 +240,7 @@ static tern_status byte_level_read(tk_step *step, const char *function, const js
     return step->pattern ? TERN_OK : TERN_ERR_MEMORY;
 }
 
-/* What becomes of a piece's bytes. */
+/* Rewrites the bytes of a piece. */
 typedef tern_status (*rewriter)(const tk_step *step, const tk_text *text, const tk_piece *piece,
                                 tk_text *to);
 

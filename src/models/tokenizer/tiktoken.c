@@ -1,9 +1,8 @@
-/* tiktoken.c -- byte pairs that are given by the ranks of what they make: .tiktoken and
- * tekken.json. */
+/* tiktoken.c -- BPE defined by the ranks of the merged tokens: .tiktoken files and tekken.json. */
 #include "models/tokenizer/maker.h"
 #include <stdio.h>
 
-/* ---- patterns that files leave to the program --------------------------------------------- */
+/* ---- patterns, which the files do not contain ---------------------------------------------- */
 
 #define GPT2                                                                                       \
     "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$|\\s+(?!\\S)|\\s"
@@ -23,15 +22,14 @@
 
 typedef struct special {
     const char *text;
-    int64_t from, to; /* ids */
-    int first; /* the number behind the text of the first one, before "|>"; -1: the text is all of
-                  it */
+    int64_t from, to; /* range of ids */
+    int first;        /* number in the first token's text, before "|>"; -1: the text is complete */
 } special;
 
 typedef struct encoding {
     size_t tokens;
     const char *pattern;
-    bool bos; /* the first special token stands in front of a text */
+    bool bos; /* the first special token is put before a text */
     special special[12];
 } encoding;
 
@@ -80,13 +78,13 @@ enum { MOST_TOKENS = 1 << 24, MOST_BYTES = 65535 };
 
 typedef struct ranks {
     tk_maker m;
-    const char *what;    /* the kind of file, for messages */
-    size_t count, arena; /* tokens with bytes, and bytes of the arena that are taken */
+    const char *what;    /* the format, for messages */
+    size_t count, arena; /* count: tokens with bytes; arena: used bytes of the arena */
     size_t first;        /* the id of rank 0 */
 } ranks;
 
-/* A vocabulary of n numbers, whose texts need so many bytes; scores are the ranks, the least the
- * best. */
+/* Allocates a vocabulary of n ids whose texts need `bytes` bytes; the scores are ranks, the lowest
+ * is the best. */
 static tern_status reserve(ranks *r, size_t n, size_t bytes)
 {
     TK_TRY(tk_vocabulary_reserve(r->m.where, &r->m.v, n, true));
@@ -95,14 +93,15 @@ static tern_status reserve(ranks *r, size_t n, size_t bytes)
                         : tern_fail(TERN_ERR_MEMORY, "%s: no memory for %zu tokens", r->m.where, n);
 }
 
-/* A token of n letters of base64, spelled in GPT-2's alphabet; buffer: for its bytes. */
+/* Adds a token from n letters of base64, spelled in GPT-2's alphabet; buffer: memory for its
+ * bytes. */
 static tern_status add_token(ranks *r, size_t id, const char *text, size_t n, uint8_t *buffer)
 {
     n = n <= 2 * MOST_BYTES ? tk_base64(text, n, buffer) : SIZE_MAX;
     if (n > MOST_BYTES)
         return tern_fail(TERN_ERR_IO, "%s: %s: token %zu is not base64 of at most %d bytes",
                          r->m.where, r->what, id, MOST_BYTES);
-    if (n == 0) /* a number without a token: Whisper's files have one */
+    if (n == 0) /* an id without a token, as in Whisper's files */
         return TERN_OK;
     char *to = r->m.v.arena + r->arena;
     size_t length = 0;
@@ -142,7 +141,7 @@ static tern_status check_bytes(const ranks *r)
     return TERN_OK;
 }
 
-/* A word that is a token is taken whole. */
+/* A word that is a token is not split. */
 static tern_status make(ranks *r, const char *pattern)
 {
     r->m.unknown = -1;
@@ -164,7 +163,8 @@ static tern_tokenizer *finish(ranks *r, tern_status status)
 
 /* ---- .tiktoken --------------------------------------------------------------------------- */
 
-/* A line of base64, a space and digits, or an empty one (*n 0); false for others. */
+/* Reads a line of base64, a space and digits, or an empty one (*n 0); returns false for other
+ * lines. */
 static bool next_line(const char *bytes, size_t size, size_t *at, const char **text, size_t *n,
                       uint64_t *rank)
 {
@@ -199,7 +199,7 @@ bool tk_is_tiktoken(const char *bytes, size_t n)
            tk_base64(text, length, buffer) <= 1024;
 }
 
-/* How many tokens there are, the largest rank and one, and bytes of base64. */
+/* Counts the tokens, the bytes of base64, and numbers, the largest rank + 1. */
 static tern_status count_lines(const ranks *r, const char *bytes, size_t size, size_t *tokens,
                                size_t *numbers, size_t *letters)
 {
@@ -245,7 +245,7 @@ static const encoding *encoding_of(size_t tokens)
     return NULL;
 }
 
-/* Names of the table's special tokens, written to `names`, 32 bytes each. */
+/* Adds the special tokens of the table; their texts are written to `names`, 32 bytes each. */
 static tern_status add_known(ranks *r, const encoding *known, char *names)
 {
     for (const special *s = known->special; s->text; s++)
@@ -262,7 +262,7 @@ static tern_status add_known(ranks *r, const encoding *known, char *names)
     return TERN_OK;
 }
 
-/* Ids of the program's special tokens: behind the ranks where it says none. */
+/* Returns the id of the program's special token i; without special_ids the ids follow the ranks. */
 static int64_t given_id(const tern_tiktoken_options *o, size_t i, size_t numbers)
 {
     return o->special_ids ? o->special_ids[i] : (int64_t)(numbers + i);
@@ -316,7 +316,7 @@ tern_tokenizer *tk_read_tiktoken(const char *where, const char *path, const char
 
 /* ---- tekken.json ------------------------------------------------------------------------- */
 
-/* Special tokens of files that do not list them, by number. */
+/* Special tokens by id, for files that do not list them. */
 static const char *const tekken_special[] = {"<unk>",
                                              "<s>",
                                              "</s>",
@@ -338,7 +338,7 @@ static const char *const tekken_special[] = {"<unk>",
                                              "[/SYSTEM_PROMPT]",
                                              "[TOOL_CONTENT]"};
 
-/* Numbers that no token is given for are called <SPECIAL_20> and so on. */
+/* Adds the special tokens; ids without a token are called <SPECIAL_20> and so on. */
 static tern_status add_tekken_special(ranks *r, const json_t *list, char *names)
 {
     for (size_t i = 0; i < r->first; i++) {

@@ -1,4 +1,4 @@
-/* unicode.c -- characters: UTF-8, classes, small letters, normal forms. */
+/* unicode.c -- characters: UTF-8, classes, lowercase, normal forms. */
 #include "models/tokenizer/internal.h"
 #include <utf8proc.h>
 
@@ -94,12 +94,13 @@ bool tk_is_nonspacing(uint32_t c)
 
 int tk_lower(uint32_t c, uint32_t to[2])
 {
-    to[1] = 0x307; /* the one letter that becomes two: I with a dot */
+    to[1] = 0x307; /* used for U+0130, the one letter that becomes two */
     to[0] = c == 0x130 ? 'i' : (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
     return c == 0x130 ? 2 : 1;
 }
 
-/* GPT-2's: printable bytes of Latin-1 are themselves, the others follow from U+0100 on. */
+/* GPT-2's alphabet: printable bytes of Latin-1 stand for themselves, the others for U+0100 and
+ * up. */
 static bool is_printable(uint32_t b)
 {
     return (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff);
@@ -107,7 +108,8 @@ static bool is_printable(uint32_t b)
 
 uint32_t tk_byte_to_char(uint8_t byte)
 {
-    /* Before it of those that are not plain: 33 to a space, 34 from 0x7f to 0xa0, and 0xad. */
+    /* Counts the unprintable bytes before this one: 33 up to the space, 34 from 0x7f to 0xa0, and
+     * 0xad. */
     return is_printable(byte) ? byte
            : byte <= 32       ? 256u + byte
            : byte == 0xad     ? 323u
@@ -159,7 +161,7 @@ static int class_of(uint32_t c)
     return c < 0x300 ? 0 : utf8proc_get_property((utf8proc_int32_t)c)->combining_class;
 }
 
-/* Marks in the order of their classes, those of one class as they came. */
+/* Sorts marks by combining class; the order within a class is kept. */
 static tern_status order(tk_change *list, size_t n)
 {
     size_t at[257] = {0};
@@ -203,7 +205,7 @@ static tern_status decompose(const char *text, size_t n, bool compatible, tk_cha
     return to->n > start ? order(to->list + start, to->n - start) : TERN_OK;
 }
 
-/* What both compose to; 0 if to nothing. */
+/* Returns the composition of a and b, or 0 if there is none. */
 static uint32_t compose(uint32_t a, uint32_t b)
 {
     utf8proc_int32_t both[2] = {(utf8proc_int32_t)a, (utf8proc_int32_t)b};
@@ -214,11 +216,12 @@ static uint32_t compose(uint32_t a, uint32_t b)
                : 0;
 }
 
-/* In place: a starter takes the marks that nothing of their class or a higher one keeps apart. */
+/* Composes in place: a starter composes with a mark unless a mark of the same or a higher class is
+ * between them. */
 static void compose_all(tk_changes *in)
 {
     size_t starter = SIZE_MAX, n = 0;
-    int last = -1; /* class of the last one kept since the starter; -1: none was */
+    int last = -1; /* class of the last character kept since the starter; -1: none */
     for (size_t i = 0; i < in->n; i++) {
         tk_change c = in->list[i];
         int class = class_of(c.c);
