@@ -1,4 +1,4 @@
-/* distilbert.c -- DistilBERT: half of BERT's layers, by other names, without segments and
+/* distilbert.c -- DistilBERT: half of BERT's layers, with other names, without token types and
  * pooler. */
 #include "models/model.h"
 #include <string.h>

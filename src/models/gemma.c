@@ -1,5 +1,5 @@
-/* gemma.c -- Gemma 1, 2 and 3: norms of 1 + weight, embeddings scaled by their width, layers with a
- * window between those that see all, scores and logits bounded by a tanh. */
+/* gemma.c -- Gemma 1, 2 and 3: norms with 1 + weight, embeddings scaled by sqrt(width), layers with
+ * and without a sliding window, soft caps of scores and logits. */
 #include "models/cache.h"
 #include <string.h>
 
@@ -7,7 +7,7 @@
     .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",           \
     .out = "self_attn.o_proj", .gate = "mlp.gate_proj", .up = "mlp.up_proj",                       \
     .down = "mlp.down_proj", .norm1 = "input_layernorm", .norm_first = true, .one_plus = true
-/* From the second on what attention and mlp give is normalised too. */
+/* Gemma 2 and 3 also normalize the outputs of attention and MLP. */
 #define POST_NORMS                                                                                 \
     .post1 = "post_attention_layernorm", .norm2 = "pre_feedforward_layernorm",                     \
     .post2 = "post_feedforward_layernorm"
@@ -34,7 +34,7 @@ static tern_status build(models_model *m)
     return c->tied ? models_tie(m, "model.embed_tokens") : TERN_OK;
 }
 
-/* The factor is of the model's type: of bfloat16 sqrt(3072) is 55.5. */
+/* The factor has the model's dtype: in bfloat16, sqrt(3072) is 55.5. */
 static tern_tensor *embed(models_model *m, const tern_model_inputs *in)
 {
     tern_tensor *x = models_embed(m, in, "model.embed_tokens");
@@ -101,7 +101,7 @@ static const models_field gemma3_fields[] = {COMMON_FIELDS,
 static tern_status configure(models_model *m)
 {
     models_config *c = &m->c;
-    if (c->activation == tern_gelu) /* old files say gelu and mean this */
+    if (c->activation == tern_gelu) /* in old files "gelu" means gelu_tanh */
         c->activation = tern_gelu_tanh;
     c->out_bias = c->bias;
     if (version(m) == 0)

@@ -1,4 +1,4 @@
-/* gpt2.c -- GPT-2: learned positions, one product for query, key and value, weights as (in,
+/* gpt2.c -- GPT-2: learned positions, one linear layer for query, key and value, weights (in,
  * out). */
 #include "models/cache.h"
 

@@ -1,5 +1,5 @@
-/* llama.c -- Llama, Mistral, Qwen 2 and 3, Phi-3: rotary positions, grouped queries, a gated mlp,
- * RMS norms. */
+/* llama.c -- Llama, Mistral, Qwen 2 and 3, Phi-3: rotary embeddings, grouped-query attention, a
+ * gated MLP, RMS norms. */
 #include "models/cache.h"
 #include <string.h>
 
@@ -113,7 +113,7 @@ static tern_status configure_qwen(models_model *m)
 
 static tern_status configure_qwen2(models_model *m)
 {
-    m->c.bias = true; /* of query, key and value */
+    m->c.bias = true; /* biases of query, key and value */
     return configure_qwen(m);
 }
 

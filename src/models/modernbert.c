@@ -36,7 +36,7 @@ static tern_status build(models_model *m)
     return models_linear(m->module, m->kind->head, c->width, c->labels, true);
 }
 
-/* (1, 1, T, T): keys at most half of local_attention away, and those of the mask alone. */
+/* Returns the mask (1, 1, T, T) of keys at most local_attention / 2 away, combined with mask. */
 static tern_tensor *neighbours(const models_model *m, tern_tensor *mask, int64_t t,
                                const char *device)
 {
@@ -48,7 +48,7 @@ static tern_tensor *neighbours(const models_model *m, tern_tensor *mask, int64_t
     return near && mask ? tern_logical_and(near, mask) : near;
 }
 
-/* The first place, or the mean of those that the mask shows. */
+/* Returns the first token's state, or the mean over the tokens that the mask includes. */
 static tern_tensor *pool(const models_model *m, const tern_model_inputs *in, tern_tensor *x)
 {
     if (!m->c.scaled)
@@ -134,7 +134,8 @@ static const models_field fields[] = {SIZE("vocab_size", vocab, 50368),
                                       LIST("sparse_prediction"),
                                       FIELDS_END};
 
-/* `scaled`: whether classes are those of the mean; `window`: of models_check_layer_types alone. */
+/* c->scaled: the classifier uses the mean of the tokens; c->window is only used by
+ * models_check_layer_types. */
 static tern_status configure(models_model *m)
 {
     models_config *c = &m->c;
@@ -149,13 +150,13 @@ static tern_status configure(models_model *m)
                          m->kind->name, pooling ? pooling : "cls", word ? word : "gelu");
     c->window = c->reach;
     TRY(models_check_layer_types(m));
-    c->window = 0; /* a mask says it here: to both sides */
+    c->window = 0; /* ModernBERT's window is a mask to both sides instead */
     TRY(models_read_rope_of(m, "full_attention", "global_rope_theta", 160000, true, &c->rope));
     return models_read_rope_of(m, "sliding_attention", "local_rope_theta", 10000, true,
                                &c->local_rope);
 }
 
-/* The head that it was pretrained with. */
+/* The pretraining head. */
 static const char *const left_out[] = {"head.*", "decoder.*", "classifier.*", NULL};
 static const char *const left_out_classes[] = {"decoder.*", NULL};
 

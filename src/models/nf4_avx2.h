@@ -1,13 +1,14 @@
 /* nf4_avx2.h -- the tiles of nf4.c by AVX2. */
-/* The numbers of eight codes, whose lowest three bits choose in each half of the map, and the sign
- * of `high` between them. */
+/* Returns the values of eight codes: the lowest three bits of a code select from each half of the
+ * map, and the sign of `high` selects the half. */
 WIDE_INLINE __m256 numbers_of(__m256i code, __m256i high, __m256 low_map, __m256 high_map)
 {
     return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low_map, code),
                             _mm256_permutevar8x32_ps(high_map, code), _mm256_castsi256_ps(high));
 }
 
-/* Outputs o .. o + k of rows from .. from + n of x; n and k are constants where this is used. */
+/* Computes outputs o .. o + k of rows from .. from + n of x; n and k are constants at every
+ * call. */
 WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n)
 {
     const __m256 low = _mm256_loadu_ps(p->map), high = _mm256_loadu_ps(p->map + 8);

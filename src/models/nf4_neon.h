@@ -1,6 +1,7 @@
 /* nf4_neon.h -- the tiles of nf4.c by NEON. */
 
-/* The map's numbers by bytes: byte i of all 16 is at[i], a table of one instruction. */
+/* The map's values by bytes: at[i] holds byte i of all 16 values, as a table for one TBL
+ * instruction. */
 typedef struct planes {
     uint8x16_t at[4];
 } planes;
@@ -11,7 +12,7 @@ WIDE_INLINE planes planes_of(const float *map)
     return (planes){{bytes.val[0], bytes.val[1], bytes.val[2], bytes.val[3]}};
 }
 
-/* The numbers of 16 codes. */
+/* Returns the values of 16 codes. */
 WIDE_INLINE void numbers_of(const planes *map, uint8x16_t code, float32x4_t *to)
 {
     uint8x16_t b[4];
@@ -28,7 +29,8 @@ WIDE_INLINE void numbers_of(const planes *map, uint8x16_t code, float32x4_t *to)
     }
 }
 
-/* Outputs o .. o + k of rows from .. from + n of x; n and k are constants where this is used. */
+/* Computes outputs o .. o + k of rows from .. from + n of x; n and k are constants at every
+ * call. */
 WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n)
 {
     const planes map = planes_of(p->map);

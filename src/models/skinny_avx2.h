@@ -9,10 +9,10 @@ WIDE_INLINE __m128i eight_at(const uint8_t *codes)
     return _mm_loadl_epi64((const __m128i *)codes);
 }
 
-/* A group of `size` codes of k rows of the weight, `row` bytes apart, times n rows of x: of 4 bits
- * byte j has element j in its low half and j + size / 2 in the high one. codes and x: at the
- * group's first element, the former `at` from its row's. n and k are constants where this is
- * used. */
+/* Multiplies a group of `size` codes of k rows of the weight, `row` bytes apart, with n rows of x.
+ * With 4 bits, byte j holds element j in its low half and element j + size / 2 in the high half.
+ * codes and x point to the group's first element, `at` bytes after the start of the row of codes. n
+ * and k are constants at every call. */
 WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, int64_t at,
                           const float *x, const __m256 *zero, int64_t size, int k, int n,
                           __m256 sums[][WIDE_SUMS])
@@ -49,13 +49,15 @@ WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, i
 
 /* ---- rows of bfloat16 ------------------------------------------------------------------------ */
 
-/* One block of x; false for one that is not finite, or whose largest is next to nothing. */
+/* Converts a block of x to integers; returns false if a value is not finite or too large, or if the
+ * largest is nearly 0. */
 WIDE static bool round_block(const float *x, int64_t size, int16_t *whole, float *step,
                              float *share)
 {
     const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
     __m256 most = _mm256_setzero_ps();
-    for (int64_t j = 0; j < size; j += 8) /* as integers, of which those of NaN are the largest */
+    for (int64_t j = 0; j < size; j += 8) /* compared as integers, because a NaN is then the
+                                             largest */
         most = _mm256_castsi256_ps(_mm256_max_epu32(
             _mm256_castps_si256(most),
             _mm256_castps_si256(_mm256_and_ps(_mm256_loadu_ps(x + j), magnitude))));
@@ -88,7 +90,7 @@ WIDE_INLINE __m256i sixteen_at(const uint8_t *codes, bool nibbles)
     return nibbles ? _mm256_cvtepu8_epi16(bytes) : _mm256_cvtepi8_epi16(bytes);
 }
 
-/* sums of a block, as group_of. */
+/* Computes the sums of a block; the arguments are those of group_of. */
 WIDE_INLINE void block_sums(const product *p, const uint8_t *codes, int64_t row, int64_t at,
                             const int16_t *x, int form, int k, int n, __m256i sums[][WIDE_SUMS])
 {
@@ -121,10 +123,10 @@ WIDE_INLINE void block_sums(const product *p, const uint8_t *codes, int64_t row,
 
 /* ---- four outputs of one row of integers with codes of 4 bits -------------------------------- */
 
-enum { CHUNK = 32 }; /* blocks, of which is known at once what they are multiplied by */
+enum { CHUNK = 32 }; /* number of blocks whose factors are computed together */
 
-/* What n blocks of four outputs are multiplied by, groups being that of the first; their zeros are
- * taken from the sums. */
+/* Computes the factors of n blocks of four outputs, starting with block `group`, and subtracts
+ * their zeros from the sums. */
 WIDE static void factors_of(const product *p, int64_t group, int64_t at, int64_t n,
                             float by[WIDE_SUMS][CHUNK], __m256 sums[WIDE_SUMS])
 {
@@ -148,11 +150,11 @@ WIDE static void factors_of(const product *p, int64_t group, int64_t at, int64_t
     }
 }
 
-/* Sums are taken one after the other: a compiler that makes all products first has no registers for
- * them. */
+/* Forces the sums to be computed one after the other: a compiler that computes all products first
+ * runs out of registers. */
 #define IN_TURN(SUM) __asm__("" : "+x"(SUM))
 
-/* n blocks of `bytes`, a constant where this is used for many; ahead: what is wanted next. */
+/* Adds up n blocks of `bytes`, mostly a constant at the call; ahead: address to prefetch. */
 WIDE_INLINE void sum_blocks(const uint8_t *codes, int64_t row, const int16_t *x, int64_t n,
                             int64_t bytes, const uint8_t *ahead, float by[WIDE_SUMS][CHUNK],
                             __m256 sums[WIDE_SUMS])
@@ -224,7 +226,7 @@ WIDE static void from_bf16(float *y, const uint16_t *x, int64_t n)
     }
 }
 
-/* To the nearest, of two the even one. */
+/* Rounds to nearest, ties to even. */
 WIDE static void to_bf16(uint16_t *y, const float *x, int64_t n)
 {
     int64_t i = 0;

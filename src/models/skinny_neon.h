@@ -1,7 +1,7 @@
-/* skinny_neon.h -- the tiles of skinny.c by NEON. Rows of bfloat16 are integers of 16 bits there as
- * well, but as two bytes with signs, high * 256 + low, of which dot products with codes are taken
- * without widening either: by SDOT, or by a product and a sum of pairs. A block's integers lie as
- * 16 high bytes, 16 low ones, and so on. */
+/* skinny_neon.h -- the tiles of skinny.c by NEON. bfloat16 rows are 16-bit integers here too, but
+ * stored as two signed bytes, high * 256 + low, so that dot products with codes need no widening:
+ * by SDOT, or by multiplication and pairwise addition. A block stores 16 high bytes, then 16 low
+ * bytes, and so on. */
 
 WIDE_INLINE void fetch_ahead(const uint8_t *codes, int64_t row, int k, int64_t at)
 {
@@ -10,13 +10,13 @@ WIDE_INLINE void fetch_ahead(const uint8_t *codes, int64_t row, int k, int64_t a
 
 /* ---- rows of float32 ------------------------------------------------------------------------- */
 
-/* Four numbers of codes, less zero. */
+/* Returns four codes as floats, minus zero. */
 WIDE_INLINE float32x4_t four_of(int16x4_t codes, float32x4_t zero)
 {
     return vsubq_f32(vcvtq_f32_s32(vmovl_s16(codes)), zero);
 }
 
-/* 8 codes of k rows of the weight times n rows of x, which begin with those at x. */
+/* Multiplies 8 codes of a row of the weight with n rows of x and adds to sums. */
 WIDE_INLINE void eight_of(const product *p, int16x8_t codes, float32x4_t zero, const float *x,
                           int n, float32x4_t *sums)
 {
@@ -29,9 +29,9 @@ WIDE_INLINE void eight_of(const product *p, int16x8_t codes, float32x4_t zero, c
     }
 }
 
-/* A group of `size` codes of k rows of the weight, `row` bytes apart, times n rows of x: of 4 bits
- * byte j has element j in its low half and j + size / 2 in the high one. k and n are constants
- * where this is used. */
+/* Multiplies a group of `size` codes of k rows of the weight, `row` bytes apart, with n rows of x.
+ * With 4 bits, byte j holds element j in its low half and element j + size / 2 in the high half. k
+ * and n are constants at every call. */
 WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, int64_t at,
                           const float *x, const float32x4_t *zero, int64_t size, int k, int n,
                           float32x4_t sums[][WIDE_SUMS])
@@ -56,12 +56,13 @@ WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, i
 
 /* ---- rows of bfloat16 ------------------------------------------------------------------------ */
 
-/* One block of x; false for one that is not finite, or whose largest is next to nothing. */
+/* Converts a block of x to integers; returns false if a value is not finite or too large, or if the
+ * largest is nearly 0. */
 static bool round_block(const float *x, int64_t size, int16_t *whole, float *step, float *share)
 {
-    const float most = 127 * 256 + 127; /* whose high byte fits */
+    const float most = 127 * 256 + 127; /* the largest integer whose high byte fits */
     float32x4_t magnitude = vdupq_n_f32(0);
-    for (int64_t j = 0; j < size; j += 4) /* a NaN stays */
+    for (int64_t j = 0; j < size; j += 4) /* NaN is kept */
         magnitude = vmaxq_f32(magnitude, vabsq_f32(vld1q_f32(x + j)));
     const float largest = vmaxvq_f32(magnitude);
     if (!(largest < 1e30f) || (largest < 1e-30f && largest > 0))
@@ -79,7 +80,8 @@ static bool round_block(const float *x, int64_t size, int16_t *whole, float *ste
             sum = vaddq_s32(sum, vaddq_s32(a, b));
             two[i] = vcombine_s16(vmovn_s32(a), vmovn_s32(b));
         }
-        /* 128 more is as much as the low byte, less 256 where it has a sign, is short of. */
+        /* Rounding the high byte (adding 128) makes up for the sign of the low byte, which is 256
+         * too low if set. */
         vst1q_s8(to, vcombine_s8(vrshrn_n_s16(two[0], 8), vrshrn_n_s16(two[1], 8)));
         vst1q_s8(to + 16, vcombine_s8(vmovn_s16(two[0]), vmovn_s16(two[1])));
     }
@@ -88,15 +90,16 @@ static bool round_block(const float *x, int64_t size, int16_t *whole, float *ste
     return true;
 }
 
-/* What lets the assembler take SDOT. An .arch also takes away what the compiler was told to use:
- * extensions of architectures that know SDOT as one are added instead. */
+/* Enables SDOT in the assembler. An .arch directive would also disable the compiler's own options,
+ * so if the compiler targets an architecture that has SDOT as an extension, that extension is added
+ * instead. */
 #if defined(__ARM_FEATURE_DOTPROD) || defined(__ARM_FEATURE_SVE) || defined(__ARM_FEATURE_COMPLEX)
 #define WITH_SDOT ".arch_extension dotprod\n\t"
 #else
 #define WITH_SDOT ".arch armv8.2-a+dotprod\n\t"
 #endif
 
-/* sum += dot products of neighbours. */
+/* Adds dot products of neighbours to sum. */
 WIDE_INLINE int32x4_t dot_of(int32x4_t sum, int8x16_t a, int8x16_t b, bool dots)
 {
     if (dots)
@@ -107,7 +110,7 @@ WIDE_INLINE int32x4_t dot_of(int32x4_t sum, int8x16_t a, int8x16_t b, bool dots)
     return sum;
 }
 
-/* sums of a block, as group_of. */
+/* Computes the sums of a block; the arguments are those of group_of. */
 WIDE_INLINE void block_sums(const product *p, const uint8_t *codes, int64_t row, int64_t at,
                             const int16_t *x, int form, int k, int n, int32x4_t sums[][WIDE_SUMS])
 {
@@ -153,7 +156,7 @@ static void from_bf16(float *y, const uint16_t *x, int64_t n)
     }
 }
 
-/* To the nearest, of two the even one. */
+/* Rounds to nearest, ties to even. */
 static void to_bf16(uint16_t *y, const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {

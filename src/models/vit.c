@@ -1,4 +1,4 @@
-/* vit.c -- ViT (Dosovitskiy et al. 2020) and DeiT (Touvron et al. 2021): classes of images by their
+/* vit.c -- ViT (Dosovitskiy et al. 2020) and DeiT (Touvron et al. 2021): image classification by
  * patches. */
 #include "models/model.h"
 #include <string.h>
@@ -19,7 +19,7 @@ static bool is_deit(const models_model *m)
     return strcmp(m->kind->type, "deit") == 0;
 }
 
-/* A row (1, n, width) that is learned. */
+/* Adds a learned parameter (1, n, width). */
 static tern_status add_rows(tern_module *m, const char *name, int64_t n, int64_t width)
 {
     TERN_SCOPE_HERE;
@@ -49,7 +49,7 @@ static tern_status build(models_model *m)
     return models_linear(m->module, m->kind->head, c->width, c->labels, true);
 }
 
-/* (N, C, H, W) -> (N, tokens + patches, width) */
+/* Returns the embedded patches: (N, C, H, W) -> (N, tokens + patches, width). */
 static tern_tensor *embed(models_model *m, tern_tensor *image)
 {
     tern_module *base = models_base(m);

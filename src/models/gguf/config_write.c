@@ -148,8 +148,8 @@ static tern_status check_activation(const keys *k)
     return no_key(k, what);
 }
 
-/* In Gemma's models the layers with a window must be those that the architecture fixes; in others
- * all layers have a window, or none. */
+/* In Gemma's models the layers with a window must be those that the architecture fixes; phi3 is not
+ * checked; in other models no layer may have a window shorter than the context. */
 static tern_status check_windows(const keys *k)
 {
     const models_config *c = &k->m->c;

@@ -1,4 +1,4 @@
-/* kinds.c -- which kind of tokenizer a file is, by its contents. */
+/* kinds.c -- detects the format of a tokenizer file by its contents. */
 #include "models/tokenizer/maker.h"
 
 static const char *skip_blank(const char *at, const char *end)
@@ -8,7 +8,7 @@ static const char *skip_blank(const char *at, const char *end)
     return at;
 }
 
-/* Whether an object of JSON has a key; what is wrong with the JSON is its reader's to say. */
+/* Whether a JSON object has a key; errors of the JSON are left to its reader. */
 static bool has_key(const char *bytes, size_t n, const char *key)
 {
     const char *at = bytes, *end = bytes + n;
@@ -29,7 +29,7 @@ static bool has_key(const char *bytes, size_t n, const char *key)
     return false;
 }
 
-/* Whether the first value of an object is a number, as all of a vocab.json are. */
+/* Whether the first value of an object is a number, as all values of a vocab.json are. */
 static bool is_vocab(const char *bytes, size_t n)
 {
     const char *end = bytes + n, *at = skip_blank(skip_blank(bytes, end) + 1, end);
@@ -38,11 +38,11 @@ static bool is_vocab(const char *bytes, size_t n)
     for (; at < end && *at != '"'; at++)
         at += *at == '\\' && at + 1 < end;
     at = skip_blank(at < end ? at + 1 : at, end);
-    at = skip_blank(at < end ? at + 1 : at, end); /* behind the colon */
+    at = skip_blank(at < end ? at + 1 : at, end); /* after the colon */
     return at < end && (*at == '-' || (*at >= '0' && *at <= '9'));
 }
 
-/* Whether a line is a text. */
+/* Whether the text has the given line. */
 static bool has_line(const char *bytes, size_t n, const char *line)
 {
     const size_t length = strlen(line);

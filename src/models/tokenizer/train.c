@@ -1,27 +1,26 @@
-/* train.c -- a vocabulary of byte pairs learned of texts (Sennrich et al. 2016): again and again
- * the most frequent pair of neighbours becomes a token, of several the one with the lowest
- * numbers. */
+/* train.c -- trains a BPE vocabulary on texts (Sennrich et al. 2016): each step makes a token of
+ * the most frequent pair of neighbours, the one with the lowest ids among equals. */
 #include "models/option.h"
 #include "models/tokenizer/tokenizer.h"
 
 /* ---- words --------------------------------------------------------------------------------- */
 
 typedef struct part {
-    uint32_t id, length; /* a token, and its characters */
+    uint32_t id, length; /* a token, and its number of characters */
 } part;
 typedef struct word {
     part *parts;
     size_t n;
-    int64_t count; /* how often it is there */
+    int64_t count; /* number of occurrences */
 } word;
 
-typedef struct counts { /* of pairs */
+typedef struct counts { /* counts of pairs */
     tk_pairs index;
     int64_t *of;
     size_t n, capacity;
 } counts;
 
-/* A pair that may be merged, and the words that it was found in. */
+/* A pair that may be merged, and the indices of the words that contain it. */
 typedef struct candidate {
     uint32_t a, b;
     int64_t count;
@@ -30,14 +29,14 @@ typedef struct candidate {
 } candidate;
 
 typedef struct training {
-    tk_vocab seen; /* words, by their place in the list */
+    tk_vocab seen; /* words by their index in the list */
     word *words;
     size_t n_words, words_capacity;
     tk_vocab vocab;
     counts pairs;
-    candidate *heap; /* the best first */
+    candidate *heap; /* a max-heap */
     size_t n_heap, heap_capacity;
-    candidate *fresh; /* pairs of this step */
+    candidate *fresh; /* the new pairs of this step */
     size_t n_fresh, fresh_capacity;
     json_t *merges;
     int64_t longest;
@@ -74,7 +73,7 @@ static tern_status add_word(training *t, const char *text, size_t n)
     return TERN_OK;
 }
 
-/* The pieces of a text that go to the model. */
+/* Adds the pieces of a text that the model would receive. */
 static tern_status add_text(training *t, const tern_tokenizer *like, const char *function,
                             const char *text)
 {
@@ -116,7 +115,8 @@ static int by_code(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Every character of the words, and with `bytes` those that stand for bytes, by their codes. */
+/* Adds every character of the words, and with `bytes` the characters of all bytes, sorted by
+ * code. */
 static tern_status add_alphabet(training *t, bool bytes)
 {
     uint32_t *list = NULL;
@@ -133,7 +133,7 @@ static tern_status add_alphabet(training *t, bool bytes)
         status = TK_RESERVE(list, capacity, n, length);
         for (size_t at = 0; status == TERN_OK && at < length;)
             list[n++] = tk_next(text, &at);
-        if (n > 1 << 20 && status == TERN_OK) { /* each once */
+        if (n > 1 << 20 && status == TERN_OK) { /* removes duplicates */
             qsort(list, n, sizeof *list, by_code);
             size_t kept = 0;
             for (size_t k = 0; k < n; k++)
@@ -172,11 +172,11 @@ static tern_status count_pair(training *t, uint32_t a, uint32_t b, int64_t chang
     return TERN_OK;
 }
 
-/* A pair that is new in a word. */
+/* Adds word `at` to the candidate of a pair that is new in the word. */
 static tern_status note(training *t, uint32_t a, uint32_t b, uint32_t at)
 {
     const struct tk_pair *pair =
-        tk_pairs_find(&t->pairs.index, a, b); /* which count_pair put there */
+        tk_pairs_find(&t->pairs.index, a, b); /* count_pair added the pair */
     size_t i = pair->rank;
     if (i >= t->n_fresh || t->fresh[i].a != a || t->fresh[i].b != b) {
         TK_TRY(TK_RESERVE(t->fresh, t->fresh_capacity, t->n_fresh, 1));
@@ -222,7 +222,7 @@ static candidate pop(training *t)
     return top;
 }
 
-/* The new pairs of a step, with their numbers by now. */
+/* Pushes the new pairs of a step with their current counts. */
 static tern_status push_fresh(training *t)
 {
     for (size_t i = 0; i < t->n_fresh; i++) {
@@ -244,7 +244,7 @@ static int by_pair(const void *a, const void *b)
     return x->a != y->a ? (x->a < y->a ? -1 : 1) : x->b < y->b ? -1 : x->b > y->b;
 }
 
-/* The words as characters, and their pairs. */
+/* Splits the words into characters and counts their pairs. */
 static tern_status begin_words(training *t)
 {
     int64_t count;
@@ -272,7 +272,7 @@ static tern_status begin_words(training *t)
     return TERN_OK;
 }
 
-/* One candidate for each pair of the list that begin_words made, which has one for each place. */
+/* Joins the candidates of begin_words, one for each occurrence, to one for each pair. */
 static tern_status begin_pairs(training *t)
 {
     candidate *all = t->fresh;
@@ -363,7 +363,7 @@ static tern_status learn(training *t, const tern_bpe_options *o)
         int64_t now;
         tern_status status = count_pair(t, c.a, c.b, 0, &now);
         if (status == TERN_OK && now != c.count) {
-            c.count = now; /* others took some of it */
+            c.count = now; /* other merges have reduced the count */
             TK_TRY(push(t, c));
             continue;
         }

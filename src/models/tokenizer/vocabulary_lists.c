@@ -1,10 +1,11 @@
-/* vocabulary_lists.c -- the vocab and the merges of tokenizer.json, hundreds of thousands of rows,
- * read from its text: jansson, which makes an object of each, reads the rest. What is not as tools
- * write it (a key twice, a number that is none, text that is not UTF-8) is not read here but by
- * jansson alone, which says what is wrong. */
+/* vocabulary_lists.c -- reads the vocab and the merges of tokenizer.json, hundreds of thousands of
+ * rows, directly from the text; jansson, which allocates an object for each value, reads the rest.
+ * If the lists have unusual content (a duplicate key, an invalid number, text that is not UTF-8),
+ * jansson reads the whole file and reports the error. */
 #include "models/tokenizer/model.h"
 
-/* Where a list is in a text, its first row, its rows, and bytes of the longest of their texts. */
+/* The range of a list in the text, its first row, the number of rows, and the length of their
+ * longest text. */
 typedef struct rows_of {
     const char *from, *to, *rows;
     size_t count, longest;
@@ -14,7 +15,7 @@ typedef struct both_lists {
     rows_of vocab, merges;
 } both_lists;
 
-/* ---- JSON, of which all ends with a zero --------------------------------------------------- */
+/* ---- zero-terminated JSON ------------------------------------------------------------------ */
 
 static const char *blank(const char *at)
 {
@@ -23,7 +24,7 @@ static const char *blank(const char *at)
     return at;
 }
 
-/* A text in quotes at *at, which goes on behind it and the blanks that follow. */
+/* A string at *at; *at moves past the string and the blanks after it. */
 typedef struct quoted {
     const char *text;
     size_t n;
@@ -50,7 +51,7 @@ static bool read_quoted(const char **at, quoted *q)
     return all < 0x80 || tk_utf8_end(text, q->n) == q->n;
 }
 
-/* Four hexadecimal digits; -1 for others. */
+/* Returns the value of four hexadecimal digits, or -1. */
 static int32_t hexadecimal(const char *at)
 {
     int32_t value = 0;
@@ -63,7 +64,8 @@ static int32_t hexadecimal(const char *at)
     return value;
 }
 
-/* \uXXXX, or two of them, behind the backslash; 0 for what is no character. */
+/* Reads \uXXXX, or a surrogate pair of them, after the backslash; returns 0 if it is no
+ * character. */
 static uint32_t character(const char **at)
 {
     int32_t high = hexadecimal(*at + 1), low;
@@ -77,8 +79,8 @@ static uint32_t character(const char **at)
     return 0x10000 + (((uint32_t)high & 0x3ff) << 10 | ((uint32_t)low & 0x3ff));
 }
 
-/* q without its escapes, in room for as many bytes; false for a wrong one, and for a zero, which
- * keys can't have. */
+/* Removes q's escapes; buffer has q->n bytes. Returns false for a wrong escape, and for a zero,
+ * which keys cannot contain. */
 static bool unescape(quoted *q, char *buffer)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -101,8 +103,7 @@ static bool unescape(quoted *q, char *buffer)
     return true;
 }
 
-/* Behind a value of any kind; NULL where that is not found. What is in it is looked at by
- * jansson. */
+/* Returns the end of a value of any kind, or NULL if none is found; jansson checks the value. */
 static const char *skip(const char *at)
 {
     int64_t depth = 0;
@@ -125,7 +126,7 @@ static const char *skip(const char *at)
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* "text": number, and its end. */
+/* Reads "text": number. */
 static bool vocab_row(const char **at, quoted *q, uint64_t *number)
 {
     if (!read_quoted(at, q) || **at != ':')
@@ -137,7 +138,7 @@ static bool vocab_row(const char **at, quoted *q, uint64_t *number)
     return c > digits && (*digits != '0' || c == digits + 1) && (**at == ',' || **at == '}');
 }
 
-/* "a b" or ["a", "b"]; second->text is NULL for the former. */
+/* Reads "a b" or ["a", "b"]; second->text is NULL for the former. */
 static bool merge_row(const char **at, quoted *first, quoted *second)
 {
     const bool both = **at == '[';
