@@ -80,8 +80,8 @@ static bool round_block(const float *x, int64_t size, int16_t *whole, float *ste
             sum = vaddq_s32(sum, vaddq_s32(a, b));
             two[i] = vcombine_s16(vmovn_s32(a), vmovn_s32(b));
         }
-        /* Rounding the high byte (adding 128) makes up for the sign of the low byte, which is 256
-         * too low if set. */
+        /* Rounding the high byte (adding 128) makes up for the sign of the low byte, whose values
+         * from 128 on are read as 256 less. */
         vst1q_s8(to, vcombine_s8(vrshrn_n_s16(two[0], 8), vrshrn_n_s16(two[1], 8)));
         vst1q_s8(to + 16, vcombine_s8(vmovn_s16(two[0]), vmovn_s16(two[1])));
     }

@@ -1,5 +1,5 @@
-/* byte_level.c -- the tokenizer.json of BPE on bytes, as GPT-2's, whose words a pattern cuts
- * out. */
+/* byte_level.c -- writes the tokenizer.json of byte-level BPE, as GPT-2's, whose words are split by
+ * a pattern. */
 #include "models/tokenizer/maker.h"
 
 tern_status tk_make_byte_level(tk_maker *m, const char *pattern, bool digits, bool nfc, bool whole)
@@ -10,7 +10,7 @@ tern_status tk_make_byte_level(tk_maker *m, const char *pattern, bool digits, bo
     tk_make_added(m, true);
     tk_out_text(&m->o, nfc ? ",\"normalizer\":{\"type\":\"NFC\"}" : ",\"normalizer\":null");
     tk_out_text(&m->o, ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[");
-    if (digits) /* each number is cut out first */
+    if (digits) /* numbers are split off first */
         tk_out_split(&m->o, "\\p{N}");
     tk_out_split(&m->o, pattern);
     tk_out_text(&m->o, byte_level);

@@ -1,5 +1,5 @@
-/* vocab_and_merges.c -- vocab.json and merges.txt, the two files that GPT-2's tokenizer was first
- * given as. */
+/* vocab_and_merges.c -- vocab.json and merges.txt, the two files in which GPT-2's tokenizer was
+ * first published. */
 #include "base/os.h"
 #include "models/tokenizer/maker.h"
 #include <stdio.h>
@@ -12,7 +12,7 @@ enum { QWEN2_TOKENS = 151643 };
 
 /* ---- the two files ----------------------------------------------------------------------- */
 
-/* The path of the other one: NAME-vocab.json and NAME-merges.txt lie side by side. */
+/* Writes the path of the other file; NAME-vocab.json and NAME-merges.txt are in one folder. */
 static bool other_path(const char *path, bool is_vocab, char other[4096])
 {
     const char *mine = is_vocab ? "vocab.json" : "merges.txt",
@@ -70,14 +70,15 @@ static tern_status read_merges(tk_maker *m, const char *bytes, size_t n)
     return m->o.status;
 }
 
-/* ---- whose they are ---------------------------------------------------------------------- */
+/* ---- special tokens ------------------------------------------------------------------------ */
 
 static int64_t find(const tk_maker *m, const char *text)
 {
     return tk_vocab_find(&m->v.table, text, strlen(text));
 }
 
-/* Tokens of known names are special; with a mask they are RoBERTa's, which stand around a text. */
+/* Tokens with known names are special; if there is a mask token, they are RoBERTa's and are put
+ * around a text. */
 static void find_special(tk_maker *m)
 {
     static const char *const names[] = {"<s>", "</s>", "<unk>", "<pad>", "<mask>", "<|endoftext|>"};

@@ -158,7 +158,7 @@ static bool merge_row(const char **at, quoted *first, quoted *second)
     return **at == ',' || **at == ']';
 }
 
-/* Behind a list, whose rows are counted. */
+/* Counts the rows of a list and returns the text after the list; NULL if a row is unusual. */
 static const char *rows(const char *at, bool merges, rows_of *list)
 {
     const char end = merges ? ']' : '}';
@@ -166,7 +166,7 @@ static const char *rows(const char *at, bool merges, rows_of *list)
     uint64_t number;
     *list = (rows_of){.from = at, .rows = blank(at + 1)};
     for (at = list->rows; *at != end; list->count++) {
-        at = list->count ? blank(at + 1) : at; /* behind a comma */
+        at = list->count ? blank(at + 1) : at; /* after the comma */
         if (!(merges ? merge_row(&at, &a, &b) : vocab_row(&at, &a, &number)))
             return NULL;
         list->longest = a.n > list->longest ? a.n : list->longest;
@@ -176,11 +176,12 @@ static const char *rows(const char *at, bool merges, rows_of *list)
     return blank(list->to);
 }
 
-/* ---- where they are ------------------------------------------------------------------------ */
+/* ---- the places of the lists --------------------------------------------------------------- */
 
 typedef const char *(*member)(both_lists *lists, const quoted *key, const char *value);
 
-/* Behind an object, whose values are looked at by `each`; keys are without escapes. */
+/* Calls `each` for the members of an object, whose keys have no escapes, and returns the text after
+ * the object; NULL if it is unusual. */
 static const char *members(const char *at, both_lists *lists, member each)
 {
     quoted key;
@@ -219,7 +220,7 @@ static const char *of_file(both_lists *lists, const quoted *key, const char *val
                : members(value, lists, of_model);
 }
 
-/* What is left without the rows of the lists; NULL where that is no object. */
+/* Parses the text without the rows of the lists; returns NULL if the rest is no object. */
 static json_t *parse_rest(const both_lists *lists, const char *bytes, size_t n)
 {
     const bool ahead = lists->merges.from && lists->merges.from < lists->vocab.from;
@@ -260,7 +261,7 @@ static bool read_vocab(const rows_of *list, tk_vocab *vocab, char *buffer, tern_
     return *status == TERN_OK && vocab->count == list->count;
 }
 
-/* room: for four texts. */
+/* buffer has memory for four texts. */
 static bool read_merges(const rows_of *list, tk_model *model, size_t prefix, char *buffer,
                         tern_status *status)
 {
