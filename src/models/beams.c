@@ -24,7 +24,7 @@ typedef struct search {
     int64_t rows, beams, candidates, prompt;
     int64_t *ids;       /* (rows beams, t) */
     double *sums;       /* (rows beams), sums of log probabilities */
-    finished *finished; /* (rows) */
+    finished *finished; /* (rows), the finished texts of each row */
     float *values;      /* (rows, candidates), scores */
     int64_t *indices;   /* (rows, candidates), beam * vocab + token */
 } search;

@@ -1,4 +1,4 @@
-/* defaults.c -- tern_x_defaults() of the options structs of libtern_models. */
+/* defaults.c -- the functions tern_x_defaults() for the options structs of libtern_models. */
 #include "models/option.h"
 
 #define OPTIONS(NAME)                                                                              \

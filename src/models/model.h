@@ -154,9 +154,9 @@ struct models_architecture {
     const char *prefix; /* for example "model.", a prefix that files of the base model lack; or
                            NULL */
     const char *head;   /* path of the last linear layer; or NULL */
-    const char
-        *spread; /* field of config.json with the standard deviation of random weights (0.02 if
-                   absent); NULL: the layers keep their own initialization */
+    /* Field of config.json with the standard deviation of random weights (0.02 if absent); NULL:
+     * the layers keep their own initialization. */
+    const char *spread;
     const char *const *left_out; /* patterns of names that the model or the file may lack; ends
                                     with NULL */
     bool classifies;             /* the head returns logits of classes, not of tokens */
@@ -172,7 +172,7 @@ struct models_architecture {
 /* All architectures; the last element is NULL. */
 extern const models_architecture *const models_all[];
 
-/* The data of the root module. */
+/* The data of a model's root module. */
 struct models_model {
     uint64_t mark;
     const models_architecture *kind;
@@ -236,9 +236,9 @@ typedef struct models_layer_names {
     /* Decoder layers: cross-attention to the encoder's output, between self-attention and MLP. */
     const char *cross_query, *cross_key, *cross_value, *cross_out, *cross_norm;
     bool norm_first, rms, no_key_bias, unscaled;
-    bool one_plus, no_norm_bias,
-        no_first_norm; /* norms multiply by 1 + weight; norms have no bias; layer 0 has no norm1 */
-    bool columns;      /* weights have the shape (in, out) */
+    /* Norms multiply by 1 + weight; norms have no bias; layer 0 has no norm1. */
+    bool one_plus, no_norm_bias, no_first_norm;
+    bool columns; /* weights have the shape (in, out) */
 } models_layer_names;
 /* Adds a list of c.layers layers at path of base. */
 tern_status models_layers(models_model *m, tern_module *base, const char *path,
@@ -246,12 +246,12 @@ tern_status models_layers(models_model *m, tern_module *base, const char *path,
 
 /* Arguments that all layers of one call share. */
 typedef struct models_shared {
-    tern_tensor
-        *mask; /* (N or 1, 1 or heads, T or 1, S): boolean, true where a query attends, or added
-                  to the scores; or NULL */
-    tern_tensor *cos, *sin; /* or NULL */
-    tern_tensor *local_mask, *local_cos,
-        *local_sin; /* for layers with a window; NULL: the three above */
+    /* (N or 1, 1 or heads, T or 1, S): boolean, true where a query attends, or added to the
+     * scores; or NULL. */
+    tern_tensor *mask;
+    tern_tensor *cos, *sin; /* rotary tables; or NULL */
+    /* For layers with a window; NULL: the three above. */
+    tern_tensor *local_mask, *local_cos, *local_sin;
     tern_kv_cache *cache;
     tern_tensor *memory;      /* (N, S, width), the encoder's output; or NULL */
     tern_tensor *memory_mask; /* (N, 1, 1, S), or NULL */

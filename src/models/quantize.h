@@ -1,4 +1,4 @@
-/* quantize.h -- quantized linear layers, as adapters see them. */
+/* quantize.h -- quantized linear layers. */
 #ifndef TERN_SRC_MODELS_QUANTIZE_H
 #define TERN_SRC_MODELS_QUANTIZE_H
 #include "models/model.h"

@@ -1,4 +1,4 @@
-/* report.c -- reports: values, steps, lines of progress, the summary. */
+/* report.c -- reports: values, steps, the progress line, the summary. */
 #include "report/report.h"
 #include "base/os.h"
 #include "base/columns.h"

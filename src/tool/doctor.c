@@ -1,4 +1,4 @@
-/* doctor.c -- tern doctor: each operation of the names table on a device against the cpu. */
+/* doctor.c -- tern doctor: compares each operation of the names table on a device with the cpu. */
 #include "tool/doctor.h"
 #include "base/os.h"
 #include <errno.h>

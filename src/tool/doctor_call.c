@@ -352,7 +352,7 @@ void doctor_make(doctor_call *call, const doctor_row *row, uint64_t seed)
         call->leaf[i] = false;
 }
 
-/* ---- what the cpu takes --------------------------------------------------------------------- */
+/* ---- valid calls --------------------------------------------------------------------------- */
 
 static int64_t finite_of(tern_tensor *x)
 {
@@ -366,7 +366,7 @@ static int64_t finite_of(tern_tensor *x)
     return finite;
 }
 
-/* Of at least so many elements. */
+/* Whether the call succeeds on the cpu with at least `least` elements, most of them finite. */
 static bool is_taken(doctor_call *call, int64_t least)
 {
     tern_tensor *out[DOCTOR_OUTS];

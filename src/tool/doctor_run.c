@@ -28,7 +28,7 @@ static bool start(tool_child *c, const char *routes)
 typedef struct queue {
     const doctor_work *work;
     int next, end_row;
-    int hangs; /* hangs in a row, counted over all children */
+    int hangs; /* consecutive hangs, counted over all children */
 } queue;
 
 static int take(queue *q)

@@ -1,4 +1,4 @@
-/* gguf.h -- models and tokenizers of GGUF files. */
+/* gguf.h -- reading models and tokenizers from GGUF files. */
 #ifndef TERN_SRC_MODELS_GGUF_H
 #define TERN_SRC_MODELS_GGUF_H
 #include "io/gguf.h"

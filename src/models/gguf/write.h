@@ -38,7 +38,7 @@ typedef struct gguf_writer {
     uint64_t n_pairs;
     gguf_item *items;
     int n, capacity;
-    uint64_t alignment; /* 0: 32 */
+    uint64_t alignment; /* alignment of tensor data in bytes; 0: 32 */
     /* Returns the data of an item, in the innermost scope; NULL: item->values is written. */
     tern_tensor *(*get)(void *user, const gguf_item *item);
     void *user;

@@ -19,8 +19,8 @@
 tern_status tk_reserve(void **list, size_t *capacity, size_t n, size_t more, size_t each);
 #define TK_RESERVE(list, capacity, n, more)                                                        \
     tk_reserve((void **)&(list), &(capacity), n, more, sizeof *(list))
-char *tk_copy(const char *text, size_t n); /* zero-terminated copy, owned by the caller; NULL
-                                              after TERN_ERR_MEMORY */
+/* Returns a zero-terminated copy, owned by the caller, or NULL after TERN_ERR_MEMORY. */
+char *tk_copy(const char *text, size_t n);
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -129,8 +129,8 @@ typedef struct tk_words {
     size_t count, ends_capacity;
 } tk_words;
 tern_status tk_words_add(tk_words *to, const char *bytes, size_t n);
-tern_status tk_words_extend(tk_words *to, const char *bytes,
-                            size_t n); /* appends to the last string */
+/* Appends to the last string. */
+tern_status tk_words_extend(tk_words *to, const char *bytes, size_t n);
 void tk_words_free(tk_words *words);
 
 typedef struct tk_kind {

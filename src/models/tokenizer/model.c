@@ -45,7 +45,7 @@ void tk_model_free(tk_model *model)
     tk_sentence_free(model->sentence);
 }
 
-/* Older files do not say which it is. */
+/* Finds the model's type; older files do not have the field. */
 static const tk_model_kind *kind_of(const json_t *json)
 {
     static const tk_model_kind *const kinds[] = {&tk_bpe, &tk_word_piece, &tk_unigram,
