@@ -22,10 +22,8 @@ typedef struct product {
     float *steps, *shares;
 } product;
 
-enum {
-    AHEAD = 2
-}; /* distance in rows of codes of the prefetch; hardware prefetches the next
-                       tiles' codes too late */
+/* Prefetch distance in rows of codes; hardware prefetches the next tiles' codes too late. */
+enum { AHEAD = 2 };
 enum { NIBBLES = 1, DOTS = 2 }; /* codes of 4 bits; instructions for dot products of bytes */
 #ifdef __aarch64__
 #include "models/skinny_neon.h"

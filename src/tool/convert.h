@@ -83,8 +83,8 @@ bool tool_show_tokenizer(const char *path);
 bool tool_is_tokenizer(const char *path);
 /* Prints a description of an audio file; returns false, with an error, if it is none. */
 bool tool_show_sound(const char *path);
-/* Prints a text from a file with control characters escaped, so that a terminal does not interpret
- * them. */
+/* Prints the start of a text from a file with control characters escaped, so that a terminal does
+ * not interpret them. */
 void tool_print_text(const char *text);
 
 #endif

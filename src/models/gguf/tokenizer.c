@@ -11,8 +11,7 @@ tern_status gguf_read_ids(const gguf_file *g, tk_maker *m, const int64_t default
     TRY(gguf_token_id(g, &m->v, "eos", defaults[1], &m->eos));
     TRY(gguf_token_id(g, &m->v, "unknown", defaults[2], &m->unknown));
     TRY(gguf_token_id(g, &m->v, "padding", defaults[3], &m->pad));
-    TRY(gguf_token_id(g, &m->v, "seperator", defaults[4],
-                      &m->separator)); /* spelled so in the format */
+    TRY(gguf_token_id(g, &m->v, "seperator", defaults[4], &m->separator)); /* the key's spelling */
     TRY(gguf_flag(g, "tokenizer.ggml.add_bos_token", bos, &m->add_bos));
     return gguf_flag(g, "tokenizer.ggml.add_eos_token", eos, &m->add_eos);
 }
