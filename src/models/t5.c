@@ -56,8 +56,7 @@ static tern_status build(models_model *m)
     return c->tied ? models_tie(m, "shared") : TERN_OK;
 }
 
-/* ---- relative positions
- * ------------------------------------------------------------------------ */
+/* ---- relative positions ---------------------------------------------------------------------- */
 
 /* Returns the bucket of a distance: small distances have a bucket each, larger ones share buckets
  * on a logarithmic scale. */

@@ -77,8 +77,7 @@ static void print_row(const char *name, double seconds, double amount, const cha
     fflush(stdout);
 }
 
-/* ---- the hardware's limits
- * --------------------------------------------------------------------- */
+/* ---- the hardware's limits ------------------------------------------------------------------- */
 
 static void copy(bench *b)
 {

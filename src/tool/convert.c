@@ -71,8 +71,7 @@ static tern_state_dict *read_all(const tool_tensors *from)
     return NULL;
 }
 
-/* ---- output formats
- * --------------------------------------------------------------------------- */
+/* ---- output formats -------------------------------------------------------------------------- */
 
 static int write_all(const tool_tensors *from, const char *path, bool npz)
 {

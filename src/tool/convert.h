@@ -50,8 +50,7 @@ void tool_out_pad(tool_out *out, uint64_t multiple);
 /* Returns an exit code; if not good or after an error, no file is left. */
 int tool_out_close(tool_out *out, bool good);
 
-/* ---- tensors that are copied from a file to another (convert.c)
- * ------------------------------- */
+/* ---- tensors that are copied from a file to another (convert.c) ------------------------------ */
 
 typedef struct tool_tensors {
     tern_file *file;
@@ -74,8 +73,7 @@ int tool_write_gguf(const tool_tensors *from, const char *path);
  * type (NULL: unchanged); returns an exit code (models.c). */
 int tool_write_model(const char *from, const char *path, const char *type);
 
-/* ---- files that libtern_models reads (models.c)
- * ----------------------------------------------- */
+/* ---- files that libtern_models reads (models.c) ---------------------------------------------- */
 
 /* Prints a description of the tokenizer in a file or folder; returns false, with an error, if there
  * is none. */

@@ -73,8 +73,7 @@ void doctor_check(const doctor_row *row, const char *device, doctor_report *repo
 /* Writes the names of the kernels that a row launches on device to names, separated by spaces. */
 void doctor_kernels(const doctor_row *row, const char *device, char *names, size_t bytes);
 
-/* ---- child processes (doctor_run.c)
- * ------------------------------------------------------------ */
+/* ---- child processes (doctor_run.c) ---------------------------------------------------------- */
 typedef struct doctor_work {
     const char *device;
     const doctor_row *rows;
@@ -100,8 +99,7 @@ char *doctor_ask(int seconds, void (*function)(FILE *to, const void *user), cons
 char *doctor_ask_why(int seconds, void (*function)(FILE *to, const void *user), const void *user,
                      char why[200]);
 
-/* ---- workarounds (doctor_route.c), the profile (doctor_profile.c)
- * ------------------------------ */
+/* ---- workarounds (doctor_route.c), the profile (doctor_profile.c) ---------------------------- */
 /* Finds a workaround for each fault, records it in the report, and adds members to routes; faults
  * without one go to refused. */
 void doctor_find_routes(const doctor_work *work, const char *folder, json_t *routes,

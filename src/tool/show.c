@@ -29,8 +29,7 @@ static void print_types(tern_file *file)
     putchar('\n');
 }
 
-/* ---- other contents (functions return false after an error)
- * ------------------------------------ */
+/* ---- other contents (functions return false after an error) ---------------------------------- */
 
 static bool show_image(const char *path)
 {

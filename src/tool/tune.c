@@ -14,8 +14,7 @@ static const char *only, *path, *given;
 static int seconds = 30, size;
 static bool quick, anew, verbose;
 
-/* ---- candidates
- * -------------------------------------------------------------------------------- */
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 typedef struct candidate {
     bool quick;

@@ -104,8 +104,8 @@ tern_status tk_rank_by_score(tk_maker *m, tern_tokenizer *t);
 /* Adds SentencePiece's behaviour that tokenizer.json cannot express (sentence.c); t was read from
  * the text that m wrote. */
 tern_status tk_make_sentence(tk_maker *m, tern_tokenizer *t);
-/* Returns the tokenizer of the text that m wrote, with its special ids, or NULL after an error or
- * if status is one. */
+/* Returns the tokenizer of the text that m wrote, with its special ids, or NULL after an error,
+ * including an error in status. */
 tern_tokenizer *tk_make(tk_maker *m, tern_status status);
 void tk_maker_free(tk_maker *m);
 
