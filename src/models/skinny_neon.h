@@ -10,7 +10,7 @@ WIDE_INLINE void fetch_ahead(const uint8_t *codes, int64_t row, int k, int64_t a
 
 /* ---- rows of float32 ------------------------------------------------------------------------- */
 
-/* Returns four codes as floats, minus zero. */
+/* Returns four codes as floats, minus the zero point. */
 WIDE_INLINE float32x4_t four_of(int16x4_t codes, float32x4_t zero)
 {
     return vsubq_f32(vcvtq_f32_s32(vmovl_s16(codes)), zero);
