@@ -49,7 +49,7 @@ bool test_gpu_form(const char *device)
 
 bool test_pocl_gpu_form(const char *device)
 {
-    return test_gpu_form(device) && strstr(tern_device_name(device), "pthread");
+    return test_gpu_form(device) && test_on_pocl(device);
 }
 
 bool test_affords(const char *device, int64_t products)

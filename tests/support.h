@@ -37,7 +37,17 @@ bool test_compiles_cpp(const char *device);
 bool test_affords(const char *device, int64_t products);
 /* Whether the device is OpenCL's and its kernels are in the form for GPUs. */
 bool test_gpu_form(const char *device);
-/* The same on PoCL, whose compiler gets lu_factor wrong there (3.1). */
+/* Whether the device is PoCL's: a processor, whose compiler costs time for each kernel. */
+static inline bool test_on_pocl(const char *device)
+{
+    return strncmp(device, "opencl", 6) == 0 && strstr(tern_device_name(device), "pthread");
+}
+/* Whether the device is NVIDIA's stand-in. */
+static inline bool test_on_standin(const char *device)
+{
+    return strncmp(device, "cuda", 4) == 0 && strstr(tern_device_name(device), "stand-in");
+}
+/* Whether the device is PoCL's and its kernels are in the form for GPUs. PoCL 3.1 gets lu_factor wrong there. */
 bool test_pocl_gpu_form(const char *device);
 /* Whether the device has the dtype: some have no float64. */
 bool test_has(const char *device, tern_dtype dtype);

@@ -10,46 +10,64 @@
 #include <string.h>
 #include "attention_rows.h"
 
-static const row rows[] = {
-    {"64 wide, causal", 150, 150, 64, 64, {.is_causal = true}, PACKED, TERN_DTYPE_DEFAULT},
-    {"40 wide, all keys", 70, 100, 40, 72, {.scale = 0.2}, DENSE, TERN_DTYPE_DEFAULT},
-    {"128 wide, causal", 100, 70, 72, 128, {.is_causal = true}, DENSE, TERN_DTYPE_DEFAULT},
-    {"a window",
-     65,
-     130,
-     32,
-     32,
-     {.is_causal = true, .lower_right = true, .window = 40},
-     DENSE,
-     TERN_DTYPE_DEFAULT},
-    {"a mask and dropout, any strides", 33, 65, 100, 33, {.dropout_p = 0.3}, BESIDE, TERN_BOOL},
-    {"softcap and numbers for a mask", 97, 64, 16, 64, {.softcap = 2}, DENSE, TERN_F32},
-    {"a scale below 0, dropout and a band",
-     90,
-     90,
-     64,
-     64,
-     {.is_causal = true, .dropout_p = 0.5, .scale = -0.3},
-     PACKED,
-     TERN_DTYPE_DEFAULT},
-    {"all dropped",
-     31,
-     130,
-     64,
-     1,
-     {.is_causal = true, .lower_right = true, .dropout_p = 1},
-     DENSE,
-     TERN_DTYPE_DEFAULT},
-    {"256 wide, causal", 100, 70, 256, 200, {.is_causal = true}, DENSE, TERN_DTYPE_DEFAULT},
-    {"wide heads beside each other, a mask", 90, 65, 160, 136, {0}, BESIDE, TERN_BOOL},
-    {"queries without keys",
-     70,
-     40,
-     32,
-     32,
-     {.is_causal = true, .lower_right = true},
-     DENSE,
-     TERN_DTYPE_DEFAULT},
+/* Where a row is computed without TERN_TEST_ALL, besides on other drivers. The stand-in compiles each
+ * kernel as C++ and does its instructions one by one, which takes long: it has one row of each type,
+ * a wide one (these by its instructions alone), and one also by ordinary arithmetic, whose text is
+ * OpenCL's. PoCL compiles three kernels for each row: it has one row of each kind of mask and
+ * layout, and of the widths 64, 128 and more. */
+enum { ON_POCL = 1, ON_STANDIN = 2, IF_AUTO = 4 };
+static const struct {
+    row of;
+    unsigned tried;
+} rows[] = {
+    {{"64 wide, causal", 150, 150, 64, 64, {.is_causal = true}, PACKED, TERN_DTYPE_DEFAULT},
+     ON_POCL | IF_AUTO},
+    {{"40 wide, all keys", 70, 100, 40, 72, {.scale = 0.2}, DENSE, TERN_DTYPE_DEFAULT}, 0},
+    {{"128 wide, causal", 100, 70, 72, 128, {.is_causal = true}, DENSE, TERN_DTYPE_DEFAULT},
+     ON_POCL},
+    {{"a window",
+      65,
+      130,
+      32,
+      32,
+      {.is_causal = true, .lower_right = true, .window = 40},
+      DENSE,
+      TERN_DTYPE_DEFAULT},
+     ON_POCL},
+    {{"a mask and dropout, any strides", 33, 65, 100, 33, {.dropout_p = 0.3}, BESIDE, TERN_BOOL},
+     ON_POCL},
+    {{"softcap and numbers for a mask", 97, 64, 16, 64, {.softcap = 2}, DENSE, TERN_F32},
+     ON_POCL | ON_STANDIN},
+    {{"a scale below 0, dropout and a band",
+      90,
+      90,
+      64,
+      64,
+      {.is_causal = true, .dropout_p = 0.5, .scale = -0.3},
+      PACKED,
+      TERN_DTYPE_DEFAULT},
+     0},
+    {{"all dropped",
+      31,
+      130,
+      64,
+      1,
+      {.is_causal = true, .lower_right = true, .dropout_p = 1},
+      DENSE,
+      TERN_DTYPE_DEFAULT},
+     0},
+    {{"256 wide, causal", 100, 70, 256, 200, {.is_causal = true}, DENSE, TERN_DTYPE_DEFAULT}, 0},
+    {{"wide heads beside each other, a mask", 90, 65, 160, 136, {0}, BESIDE, TERN_BOOL},
+     ON_POCL | IF_AUTO},
+    {{"queries without keys",
+      70,
+      40,
+      32,
+      32,
+      {.is_causal = true, .lower_right = true},
+      DENSE,
+      TERN_DTYPE_DEFAULT},
+     ON_POCL},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -93,20 +111,16 @@ static int count_kernels(tern_place *place, const char *device)
     return n;
 }
 
-/* Whether the row is computed. The stand-in compiles each kernel as C++ and does its instructions
- * one by one, which takes long: there one of each type is, and a wide one, and one of
- * ordinary arithmetic, whose text is OpenCL's. PoCL compiles three kernels for each row: it has one
- * of each kind of mask and layout, and of the widths those of 64, 128 and more than that. */
+/* Whether the row is computed on the device, with TERN_MATRIX=way. */
 static bool is_computed(tern_place *place, int i, const char *way)
 {
-    static const bool on_pocl[ROWS] = {true,  false, true,  true, true, true,
-                                       false, false, false, true, true};
-    if (test_thorough(tern_place_text(place)) || i == 5)
+    const char *device = tern_place_text(place);
+    if (test_thorough(device))
         return true;
-    if (test_pocl_gpu_form(tern_place_text(place)))
-        return on_pocl[i];
-    return (strcmp(way, "auto") == 0 && (i == 0 || i == 9)) ||
-           !strstr(tern_place_info(place)->name, "stand-in");
+    if (test_pocl_gpu_form(device))
+        return rows[i].tried & ON_POCL;
+    return !strstr(tern_place_info(place)->name, "stand-in") ||
+           rows[i].tried & (strcmp(way, "auto") == 0 ? ON_STANDIN | IF_AUTO : ON_STANDIN);
 }
 
 static void compare_all(const char *device, const char *way)
@@ -115,11 +129,11 @@ static void compare_all(const char *device, const char *way)
     for (int i = 0; place && i < ROWS; i++)
         TERN_SCOPE {
             if (!is_computed(place, i, way)) {
-                test_skipped("attention on %s (%s): %s", device, way, rows[i].what);
+                test_skipped("attention on %s (%s): %s", device, way, rows[i].of.what);
                 continue;
             }
             set_variable("TERN_MATRIX", way);
-            compare(&rows[i], device, i % 2 ? TERN_F16 : TERN_BF16);
+            compare(&rows[i].of, device, i % 2 ? TERN_F16 : TERN_BF16);
             set_variable("TERN_MATRIX", NULL);
             assert_true(count_kernels(place, device) > 0);
         }
@@ -155,7 +169,7 @@ static void so_it_is_with_large_indices(void **state)
         int before = count_kernels(place, device);
         set_variable("TERN_MATRIX", "plain");
         tern_index32_limit = 1000;
-        compare(&rows[0], device, TERN_BF16);
+        compare(&rows[0].of, device, TERN_BF16);
         tern_index32_limit = limit;
         set_variable("TERN_MATRIX", NULL);
         assert_true(count_kernels(place, device) > before);
@@ -202,7 +216,7 @@ static void the_variable_chooses(void **state)
             if (kernels_of(place, device))
                 tern_matrix_kernels_free(kernels_of(place, device));
             set_variable("TERN_MATRIX", values[i]);
-            compare(&rows[3], device, TERN_F16);
+            compare(&rows[3].of, device, TERN_F16);
             set_variable("TERN_MATRIX", NULL);
             assert_int_equal(count_kernels(place, device) > 0, i == 1 && has_unit(place, device));
         }
@@ -215,8 +229,8 @@ static void check_a_liar(const char *device, bool lies)
     heard h = {0};
     tern_on_warning(hear, &h);
     for (int again = 0; again < 2; again++)
-        attend(&rows[3], device, lies ? TERN_BF16 : TERN_F16);
-    compare(&rows[3], device, lies ? TERN_BF16 : TERN_F16);
+        attend(&rows[3].of, device, lies ? TERN_BF16 : TERN_F16);
+    compare(&rows[3].of, device, lies ? TERN_BF16 : TERN_F16);
     tern_on_warning(NULL, NULL);
     if (h.count != 1 || !strstr(h.text, lies ? "came out wrong" : "does not build"))
         fail_msg("%d warnings: %s", h.count, h.text);

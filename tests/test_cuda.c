@@ -116,7 +116,7 @@ static void a_broken_driver(void **state)
     (void)state;
     snprintf(path, sizeof path, "%s/libcuda.so.1", getenv("TERN_CUDA_PATH"));
     if (tern_device_count("cuda") > 0)
-        print_message("SKIP: a real driver is installed: its absence is not tried\n");
+        test_skipped("a broken driver in TERN_CUDA_PATH: a real one is installed");
     else if (!strstr(tern_device_notes("cuda"), path) ||
              !strstr(tern_device_notes("cuda"), "NVIDIA's driver cannot be loaded"))
         fail_msg("%s is broken, but the notes say: %s", path, tern_device_notes("cuda"));

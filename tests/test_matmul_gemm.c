@@ -154,7 +154,8 @@ static int64_t cost_of(size_t i)
 static bool is_tried(const char *device, int way, tern_dtype dtype, size_t i)
 {
     enum { SMALL = 2 };
-    return way == 0 || dtype != TERN_F64 || i < SMALL || test_thorough(device);
+    return way == 0 || dtype != TERN_F64 || i < SMALL || !test_on_pocl(device) ||
+           test_thorough(device);
 }
 
 static bool has_ways(const char *device)

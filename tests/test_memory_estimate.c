@@ -121,7 +121,7 @@ static void the_estimate_is_the_peak_of_the_step_within_three_percent(void **sta
                 continue;
             batch = FEW;
         }
-        if (strncmp(device, "opencl", 6) == 0 && !test_thorough(device) && batch > FLOATS)
+        if (test_on_pocl(device) && !test_thorough(device) && batch > FLOATS)
             batch = FLOATS; /* PoCL's products of halves take 4 s for the larger ones */
         /* Memory is looked at: large steps do not run on the stand-in. */
         set_variable("TERN_STANDIN_IDLE", batch > FEW ? "1" : NULL);

@@ -156,7 +156,7 @@ static const char *const large[] = {"tern_nn_transformer"};
 
 static uint64_t calls_of(const char *name, uint64_t most)
 {
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+    for (size_t i = 0; i < sizeof large / sizeof *large && !getenv("TERN_TEST_ALL"); i++)
         if (strcmp(name, large[i]) == 0)
             return most / 10;
     return most;
